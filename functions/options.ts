@@ -1,0 +1,128 @@
+// The options: nested YAML, every key typed, with the field's defaults. An unknown key or a bad value is an error that
+// names file, key and what was expected. Reading the files that options name is `load-options.ts`; this file is pure.
+//
+// An option is listed here only when it does something.
+
+import { z } from 'zod';
+import { HeadgateError } from '../shared/error.ts';
+import { parseDuration } from '../shared/duration.ts';
+
+/** A duration: `5s`, `300ms`, `1h`; a bare number is milliseconds, as in HAProxy. Becomes milliseconds. */
+const duration = (fallback: string) =>
+  z
+    .union([z.string(), z.number()], 'a duration such as 5s, 300ms or 1h')
+    .default(fallback)
+    .transform((text, context) => {
+      const ms = parseDuration(String(text));
+      if (ms !== null) return ms;
+      context.addIssue({ code: 'custom', message: 'expected a duration such as 5s, 300ms or 1h' });
+      return z.NEVER;
+    });
+
+const port = (fallback: number) => z.number().int().min(1).max(65535).default(fallback);
+
+const routerSchema = z.strictObject({
+  httpPort: port(80),
+  httpsPort: port(443),
+  statsPort: port(1936),
+  /** `*`: every address, IPv4 and IPv6. */
+  bindAddress: z.string().default('*'),
+  allowWildcardRoutes: z.boolean().default(false),
+  disableNamespaceOwnershipCheck: z.boolean().default(false),
+  allowedDomains: z.array(z.string()).default([]),
+  deniedDomains: z.array(z.string()).default([]),
+  /** Kubernetes label selectors; empty: everything. */
+  namespaceSelector: z.string().default(''),
+  routeSelector: z.string().default(''),
+  /** Completes `spec.subdomain`. */
+  domain: z.string().nullable().default(null),
+  /** A PEM file, a folder with tls.crt and tls.key, inline PEM, or `secret: namespace/name`. */
+  defaultCertificate: z
+    .union([z.string(), z.strictObject({ secret: z.string() })])
+    .nullable()
+    .default(null),
+  /** A PEM file or inline PEM. */
+  defaultDestinationCA: z.string().nullable().default(null),
+  stats: z.strictObject({ user: z.string(), passwordFile: z.string() }).nullable().default(null),
+  /** A folder whose .hbs files replace ours by name. */
+  templates: z.string().nullable().default(null),
+  /** False: every change reloads. */
+  dynamic: z.boolean().default(true),
+  allowLoopbackEndpoints: z.boolean().default(false),
+  maxConnections: z.number().int().positive().default(50_000),
+  threads: z.number().int().positive().max(64).nullable().default(null),
+  bufferSize: z.number().int().min(16_384).default(32_768),
+  maxRewriteSize: z.number().int().min(1_024).default(8_192),
+  hardStopAfter: duration('1h'),
+  connectTimeout: duration('5s'),
+  clientTimeout: duration('30s'),
+  clientFinTimeout: duration('1s'),
+  serverTimeout: duration('30s'),
+  serverFinTimeout: duration('1s'),
+  httpRequestTimeout: duration('10s'),
+  httpKeepAliveTimeout: duration('300s'),
+  tunnelTimeout: duration('1h'),
+  inspectDelay: duration('5s'),
+  healthCheckInterval: duration('5000ms'),
+  balance: z.enum(['roundrobin', 'leastconn', 'source', 'random']).default('random'),
+  tcpBalance: z.enum(['roundrobin', 'leastconn', 'source', 'random']).default('source'),
+  forwardedHeaders: z.enum(['append', 'replace', 'if-none', 'never']).default('append'),
+  disableHttp2: z.boolean().default(false),
+});
+
+const iptablesSchema = z.strictObject({
+  /** null: the Nodes' `spec.podCIDRs`; empty: unknown. */
+  clusterCIDRs: z.array(z.string()).nullable().default(null),
+  masqueradeAll: z.boolean().default(false),
+  /** Empty: every local address. */
+  nodePortAddresses: z.array(z.string()).default([]),
+  localhostNodePorts: z.boolean().default(false),
+});
+
+const schema = z.strictObject({
+  router: routerSchema.prefault({}),
+  iptables: iptablesSchema.prefault({}),
+});
+
+/** Options as written in the file, checked, defaults filled in; paths not yet read. Durations in ms. */
+export type WrittenOptions = z.output<typeof schema>;
+
+/** Router options that the output depends on. No paths, no secrets: those are in `LoadedFiles`. */
+export type RouterOptions = Omit<WrittenOptions['router'], 'defaultCertificate' | 'defaultDestinationCA' | 'stats' | 'templates'> & {
+  /** The user of the stats page; its password is the secret `stats-password`. null: no authentication, loopback only. */
+  readonly statsUser: string | null;
+  /** Sources of custom templates by name (`base`, `backend`), replacing ours. */
+  readonly templates: Readonly<Record<string, string>>;
+};
+export type IptablesOptions = WrittenOptions['iptables'];
+
+/** What the files named by the options hold. Contains secrets. */
+export interface LoadedFiles {
+  /** Certificate, key and chain as found; null: none given. `secret`: `namespace/name`. */
+  readonly defaultCertificate: { readonly pem: string } | { readonly secret: string } | null;
+  readonly defaultDestinationCA: string | null;
+  readonly statsPassword: string | null;
+}
+
+/** Everything that compute takes besides the cluster. */
+export interface Options {
+  readonly router: RouterOptions;
+  readonly iptables: IptablesOptions;
+  readonly files: LoadedFiles;
+}
+
+/**
+ * Checks parsed YAML against the schema.
+ * @param file named in the error
+ * @throws HeadgateError `bad-options` (stage `options`) naming file, key and what was expected
+ */
+export function parseOptions(value: unknown, file: string): WrittenOptions {
+  const result = schema.safeParse(value ?? {});
+  if (result.success) return result.data;
+  const problems = result.error.issues.map((issue) => {
+    const at = issue.path.map(String).join('.');
+    if (issue.code !== 'unrecognized_keys') return `${at || 'the file'}: ${issue.message}`;
+    return issue.keys.map((key) => `${at === '' ? key : `${at}.${key}`}: unknown key`).join('; ');
+  });
+  throw new HeadgateError('bad-options', 'options', `${file}: ${problems.join('; ')}`);
+}

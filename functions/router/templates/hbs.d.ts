@@ -1,0 +1,4 @@
+declare module '*.hbs' {
+  const source: string;
+  export default source;
+}

@@ -1,0 +1,36 @@
+// The iptables state of one node and one address family as values: chains and their rules. Its printed forms (a full
+// load, a partial one) are made in restore-text.ts; how a node gets from one to another in sidecar/iptables/plan.ts.
+
+import type { Family } from '../endpoint.ts';
+
+export type Table = 'filter' | 'nat';
+export const TABLES: readonly Table[] = ['filter', 'nat'];
+
+/** A rule's arguments without `-A CHAIN`, exactly as printed: `-m comment --comment "ns/name:port" -j KUBE-SVC-...`. */
+export type Rule = string;
+
+/** A jump from a built-in chain into one of ours. The only kind of rule that we put into built-in chains. */
+export interface BuiltInJump {
+  readonly chain: 'INPUT' | 'OUTPUT' | 'FORWARD' | 'PREROUTING' | 'POSTROUTING';
+  readonly rule: Rule;
+}
+
+export interface TableState {
+  /** Our chains by name in the order in which they are printed: a chain stands after no chain that it needs to be declared for. */
+  readonly chains: ReadonlyMap<string, readonly Rule[]>;
+  readonly jumps: readonly BuiltInJump[];
+}
+
+export interface Ruleset {
+  readonly family: Family;
+  readonly tables: Readonly<Record<Table, TableState>>;
+}
+
+/** What the service-proxy role sets on a node. */
+export interface ProxyState {
+  readonly rulesets: Readonly<Record<Family, Ruleset>>;
+  /** Localhost node ports are on: the sidecar sets `net.ipv4.conf.all.route_localnet`. */
+  readonly routeLocalnet: boolean;
+  /** UDP service addresses and their serving endpoints here, for conntrack clean-up: `172.30.0.10:53` -> [`10.1.0.1:53`]. */
+  readonly udp: ReadonlyMap<string, readonly string[]>;
+}
