@@ -1,0 +1,87 @@
+// `headgate render`: computes offline what one node would run. The same code as the functions' and the sidecar's, end to end.
+
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { directoryCluster } from '../../../functions/cluster/directory.ts';
+import { admit, compute } from '../../../functions/compute.ts';
+import { loadOptions } from '../../../functions/load-options.ts';
+import { errnoCode, HeadgateError } from '../../../shared/error.ts';
+import type { Files } from '../../../shared/files.ts';
+import { composeProxy } from '../../../shared/iptables/compose.ts';
+import { fullRestoreText } from '../../../shared/iptables/restore-text.ts';
+import { roleOfPath } from '../../../shared/role.ts';
+import { composeRouter } from '../../../shared/router/compose.ts';
+import { isSecretPath } from '../../../shared/seal.ts';
+import { readShards } from '../../../shared/shard.ts';
+import { compareText } from '../../../shared/json.ts';
+import { printRejections } from '../print.ts';
+
+export interface RenderFlags {
+  readonly cluster: string;
+  readonly node: string;
+  readonly out: string;
+  readonly options?: string;
+}
+
+/** Everything that `render` writes stands below these. */
+const OUTPUT = ['router', 'iptables', 'rejections.json'] as const;
+
+export async function render(flags: RenderFlags): Promise<void> {
+  const options = await loadOptions(flags.options ?? null);
+  const state = await directoryCluster(flags.cluster).read();
+  const { configuration, secrets } = admit(state, options);
+  const { files, rejections } = compute(configuration, state.endpoints, state.nodes);
+  const all: Files = new Map([...files, ...secrets]);
+  const written = new Map<string, string | Uint8Array>([
+    ...composeRouter(routerFiles(all)),
+    ...iptablesFiles(all, flags.node),
+    ['router/routes.json', jsonText(routesOf(files))],
+    ['rejections.json', jsonText(rejections)],
+  ]);
+  await replaceOutput(flags.out, written);
+  printRejections(rejections);
+}
+
+function routerFiles(files: Files): Files {
+  return new Map([...files].filter(([path]) => roleOfPath(path) === 'router'));
+}
+
+function iptablesFiles(files: Files, node: string): [string, string][] {
+  const { rulesets } = composeProxy(files, node);
+  return [
+    ['iptables/ipv4.rules', fullRestoreText(rulesets.IPv4)],
+    ['iptables/ipv6.rules', fullRestoreText(rulesets.IPv6)],
+  ];
+}
+
+interface NamedRoute {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+function routesOf(files: Files): NamedRoute[] {
+  return readShards<NamedRoute>(files, 'routes').sort((a, b) => compareText(a.namespace, b.namespace) || compareText(a.name, b.name));
+}
+
+function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** Writes the output, in place of an earlier one. A folder that holds something else under our names is left as it is. */
+async function replaceOutput(out: string, files: ReadonlyMap<string, string | Uint8Array>): Promise<void> {
+  try {
+    const present = new Set(await readdir(out).catch((error: unknown) => (errnoCode(error) === 'ENOENT' ? [] : Promise.reject(error))));
+    if (!present.has('rejections.json') && OUTPUT.some((name) => present.has(name))) {
+      throw new HeadgateError('not-our-output', 'usage', `--out ${out} holds a router or iptables folder that render did not write; choose an empty folder`);
+    }
+    for (const name of OUTPUT) await rm(join(out, name), { recursive: true, force: true });
+    for (const [path, content] of files) {
+      const file = join(out, path);
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, content, { mode: isSecretPath(path) ? 0o600 : 0o644 });
+    }
+  } catch (cause) {
+    if (cause instanceof HeadgateError) throw cause;
+    throw new HeadgateError('cannot-write', 'keep', `cannot write to --out ${out}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
