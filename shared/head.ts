@@ -64,7 +64,7 @@ const versionRefSchema = z.object({
   configuration: perRole,
 });
 
-const headSchema = z.object({
+export const headSchema = z.object({
   format: z.literal(1),
   store: z.string(),
   sequence: z.number().int().positive(),
@@ -103,4 +103,12 @@ export function parseHead(text: string): Head {
 /** The head's bytes in the store. */
 export function headText(head: Head): string {
   return `${canonicalJson(head)}\n`;
+}
+
+/** The author of moves that no person asked for. */
+export const RECONCILER = 'reconcile';
+
+/** True when a person made the move: a rollback or a resume. */
+export function movedByHand(head: Pick<Head, 'author'>): boolean {
+  return head.author !== RECONCILER;
 }
