@@ -9,7 +9,7 @@ export const TABLES: readonly Table[] = ['filter', 'nat'];
 /** A rule's arguments without `-A CHAIN`, exactly as printed: `-m comment --comment "ns/name:port" -j KUBE-SVC-...`. */
 export type Rule = string;
 
-/** A jump from a built-in chain into one of ours. The only kind of rule that we put into built-in chains. */
+/** A jump from a built-in chain into one of ours: the only kind of rule that we put there. Jumps stand at the head of their chain, in this order. */
 export interface BuiltInJump {
   readonly chain: 'INPUT' | 'OUTPUT' | 'FORWARD' | 'PREROUTING' | 'POSTROUTING';
   readonly rule: Rule;

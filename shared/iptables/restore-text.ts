@@ -1,0 +1,39 @@
+// A ruleset as input of iptables-restore.
+
+import { type BuiltInJump, type Ruleset, type Table, TABLES, type TableState } from './ruleset.ts';
+
+export interface FullRestoreOptions {
+  /**
+   * nat begins with `-S` (prints the table on standard output) and declares its built-in chains: without it iptables-nft takes quadratic time
+   * to load a large table. The built-in chains of filter are never declared: that would overwrite an administrator's policies.
+   */
+  readonly listFirst?: boolean;
+  /** False: without the jumps in built-in chains, for whoever makes sure of them one by one. */
+  readonly jumps?: boolean;
+}
+
+/**
+ * The whole ruleset for `iptables-restore --noflush`, from empty tables or over an earlier ruleset: declaring a chain empties it, so
+ * loading twice leaves our chains as they were. Only the jumps in built-in chains stand twice then. Chains of an earlier ruleset that this one
+ * does not have stay.
+ */
+export function fullRestoreText(ruleset: Ruleset, options: FullRestoreOptions = {}): string {
+  return TABLES.map((table) => tableText(table, ruleset.tables[table], options)).join('');
+}
+
+function tableText(table: Table, state: TableState, { listFirst = false, jumps = true }: FullRestoreOptions): string {
+  const lines = [`*${table}`];
+  if (listFirst && table === 'nat') lines.push('-S', ...NAT_BUILT_IN.map((chain) => `:${chain} ACCEPT [0:0]`));
+  for (const chain of state.chains.keys()) lines.push(`:${chain} - [0:0]`);
+  for (const [chain, rules] of state.chains) for (const rule of rules) lines.push(`-A ${chain} ${rule}`);
+  if (jumps) lines.push(...insertedJumps(state.jumps));
+  lines.push('COMMIT', '');
+  return lines.join('\n');
+}
+
+const NAT_BUILT_IN = ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'] as const;
+
+/** Each goes before what stands in its chain, the last one first: so they end up in their order. */
+function insertedJumps(jumps: readonly BuiltInJump[]): string[] {
+  return jumps.toReversed().map((jump) => `-I ${jump.chain} ${jump.rule}`);
+}
