@@ -35,7 +35,13 @@ export async function bundle() {
   const dist = join(root, 'dist');
   const fresh = await mkdtemp(join(root, '.dist-'));
   try {
-    await build({ ...common, entryPoints: { headgate: 'infra/cli/main.ts' }, splitting: true, chunkNames: 'chunks/[name]-[hash]', outdir: fresh });
+    await build({
+      ...common,
+      entryPoints: { headgate: 'infra/cli/main.ts' },
+      splitting: true,
+      chunkNames: 'chunks/[name]-[hash]',
+      outdir: fresh,
+    });
     await build({ ...common, entryPoints: { sidecar: 'infra/cli/sidecar-main.ts' }, minify: true, outdir: fresh });
     for (const folder of ['chunks', '.']) await moveFiles(join(fresh, folder), join(dist, folder));
     await removeOldChunks(join(dist, 'chunks'));

@@ -50,7 +50,10 @@ function addRunning(program: Command): void {
       .addOption(new Option('--node <name>', 'the node to compose for').argParser(parseNodeName).makeOptionMandatory())
       .requiredOption('--out <dir>', 'folder to write to; an earlier output in it is replaced')
       .addOption(optionsFlag()),
-    ['headgate render --cluster ./manifests --node worker-1 --out ./out', 'kubectl get routes,svc,endpointslices -A -o yaml | headgate render --cluster - --node worker-1 --out ./out'],
+    [
+      'headgate render --cluster ./manifests --node worker-1 --out ./out',
+      'kubectl get routes,svc,endpointslices -A -o yaml | headgate render --cluster - --node worker-1 --out ./out',
+    ],
   ).action(async (flags) => (await import('./commands/render.ts')).render(flags));
 
   examples(
@@ -75,7 +78,9 @@ function addRunning(program: Command): void {
       .addOption(new Option('--node <name>', 'name of this node').argParser(parseNodeName))
       .option('--state <dir>', 'folder for everything that it keeps', '/var/lib/headgate')
       .addOption(tokenFileFlag())
-      .addOption(new Option('--roles <roles>', 'router, service-proxy, or both').argParser(parseRoles).default(['router', 'service-proxy'], 'both'))
+      .addOption(
+        new Option('--roles <roles>', 'router, service-proxy, or both').argParser(parseRoles).default(['router', 'service-proxy'], 'both'),
+      )
       .option('--haproxy <path>', 'HAProxy program', 'haproxy')
       .option('--reload-script <path>', 'program that reloads HAProxy, in place of ours')
       .addOption(new Option('--listen <host:port>', 'serve /healthz, /readyz and /metrics here').argParser(parseListen))

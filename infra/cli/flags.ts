@@ -15,7 +15,8 @@ export const storeFlag = (): Option =>
 export const clusterFlag = (): Option =>
   new Option('--cluster <path>', 'manifests: a file, a folder, or - for standard input').makeOptionMandatory();
 export const optionsFlag = (): Option => new Option('--options <file>', 'options (YAML)').env('HEADGATE_OPTIONS');
-export const tokenFileFlag = (): Option => new Option('--token-file <file>', 'file with the token that nodes show').env('HEADGATE_TOKEN_FILE');
+export const tokenFileFlag = (): Option =>
+  new Option('--token-file <file>', 'file with the token that nodes show').env('HEADGATE_TOKEN_FILE');
 export const sealingKeyFlag = (): Option =>
   new Option('--sealing-key <file>', 'key that seals private keys in the store (32 bytes, base64)').env('HEADGATE_SEALING_KEY');
 export const jsonFlag = (): Option => new Option('--json', 'print JSON');

@@ -23,7 +23,10 @@ export function tableLines(rows: readonly (readonly string[])[]): string[] {
   const columns = Math.max(0, ...cells.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   return cells.map((row, index) => {
-    const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd();
+    const line = row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
     return index === 0 && process.stdout.isTTY ? `\x1b[1m${line}\x1b[0m` : line;
   });
 }
@@ -40,8 +43,7 @@ export function printRejections(rejections: readonly Rejection[]): void {
 
 /** Text from the cluster with control characters made visible, so that it cannot move the cursor or forge a line. */
 export function printable(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are the characters that a terminal would obey
-  return text.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
 }
 
 /** Keys of a record in their one order. */

@@ -33,7 +33,11 @@ export async function deleteNamespace(name: string): Promise<void> {
 export async function whyNotIsolated(): Promise<string | null> {
   if (process.platform !== 'linux') return 'it needs Linux';
   if (process.getuid?.() !== 0) return 'it needs root';
-  for (const program of [['ip', '-V'], ['iptables', '--version'], ['ip6tables', '--version']]) {
+  for (const program of [
+    ['ip', '-V'],
+    ['iptables', '--version'],
+    ['ip6tables', '--version'],
+  ]) {
     const found = await runProgram(program, { timeoutMs: 5_000 }).catch(() => null);
     if (found === null || found.code !== 0) return `${program[0] ?? ''} is missing; run sh infra/setup.sh`;
   }

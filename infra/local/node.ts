@@ -1,6 +1,7 @@
 // The part of a local run that stands in for a node's surroundings, inside its network namespace when it has one: the pods, and the
 // relays across the namespace's border. It ends on SIGTERM.
 
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { directoryCluster, watchDirectory } from '../../functions/cluster/directory.ts';
 import { errorMessage } from '../../shared/error.ts';
@@ -18,9 +19,9 @@ export async function runLocalNode(planFile: string): Promise<void> {
   const relays = plan.namespace === null ? [] : await openRelays(plan);
   const pods = new Pods(plan.namespace === null ? async () => {} : addPodAddress, logger);
   const follow = followOneAtATime(() => showPods(plan.cluster, pods, logger));
-  const watch = watchDirectory(plan.cluster, follow.again);
+  const watch = watchDirectory(plan.cluster, () => follow.again());
   follow.again();
-  await new Promise<void>((resolve) => stopped.addEventListener('abort', () => resolve(), { once: true }));
+  if (!stopped.aborted) await once(stopped, 'abort');
   watch.close();
   await follow.idle();
   for (const one of relays) one.close();

@@ -72,7 +72,11 @@ async function replaceOutput(out: string, files: ReadonlyMap<string, string | Ui
   try {
     const present = new Set(await readdir(out).catch((error: unknown) => (errnoCode(error) === 'ENOENT' ? [] : Promise.reject(error))));
     if (!present.has('rejections.json') && OUTPUT.some((name) => present.has(name))) {
-      throw new HeadgateError('not-our-output', 'usage', `--out ${out} holds a router or iptables folder that render did not write; choose an empty folder`);
+      throw new HeadgateError(
+        'not-our-output',
+        'usage',
+        `--out ${out} holds a router or iptables folder that render did not write; choose an empty folder`,
+      );
     }
     for (const name of OUTPUT) await rm(join(out, name), { recursive: true, force: true });
     for (const [path, content] of files) {
@@ -82,6 +86,11 @@ async function replaceOutput(out: string, files: ReadonlyMap<string, string | Ui
     }
   } catch (cause) {
     if (cause instanceof HeadgateError) throw cause;
-    throw new HeadgateError('cannot-write', 'keep', `cannot write to --out ${out}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new HeadgateError(
+      'cannot-write',
+      'keep',
+      `cannot write to --out ${out}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }

@@ -2,14 +2,25 @@
 // iptables, in a network namespace of its own; a folder of manifests that is watched; pods that answer.
 
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { access, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, HeadgateError } from '../../../shared/error.ts';
 import { stopHaproxy } from '../../../sidecar/haproxy/process.ts';
 import { type Child, startCommand } from '../../local/children.ts';
 import { createNamespace, deleteNamespace, whyNotIsolated } from '../../local/namespace.ts';
-import { type LocalPlan, LOOPBACK_PODS, localOptions, localPlan, NODE_NAME, relaySocket, SAMPLE_PODS, servedPorts } from '../../local/plan.ts';
+import {
+  type LocalPlan,
+  LOOPBACK_PODS,
+  localOptions,
+  localPlan,
+  NODE_NAME,
+  relaySocket,
+  SAMPLE_PODS,
+  servedPorts,
+} from '../../local/plan.ts';
 import { relay } from '../../local/relay.ts';
 import { addressesToTry } from '../../local/try.ts';
 import { stopSignal } from '../flags.ts';
@@ -52,7 +63,7 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
     if (ended !== undefined && !stopped.aborted) throw childError(ended);
   } finally {
     if (stopped.aborted) printLine('Stopping.');
-    for (const child of children.reverse()) await child.stop();
+    for (const child of children.toReversed()) await child.stop();
     for (const one of relays) one.close();
     await stopHaproxy(sidecarState(plan));
     if (plan.namespace !== null) await deleteNamespace(plan.namespace);
@@ -128,7 +139,13 @@ async function sampleFolder(): Promise<string> {
   const here = dirname(fileURLToPath(import.meta.url));
   for (const up of ['..', '../..', '../../..']) {
     const folder = join(here, up, 'infra', 'local', 'cluster');
-    if (await access(folder).then(() => true, () => false)) return folder;
+    if (
+      await access(folder).then(
+        () => true,
+        () => false,
+      )
+    )
+      return folder;
   }
   throw new HeadgateError('no-sample', 'usage', 'the sample cluster is not installed here; name a folder of manifests with --cluster DIR');
 }
@@ -140,14 +157,14 @@ async function untilReady(plan: LocalPlan, stopped: AbortSignal): Promise<'ready
   while (!stopped.aborted) {
     const answer = await fetch(`http://127.0.0.1:${plan.ports.sidecar}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
     if (answer?.status === 200) break;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    await setTimeout(LOOK_AGAIN_MS);
   }
   return 'ready';
 }
 
 async function untilAborted(signal: AbortSignal): Promise<undefined> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  if (!signal.aborted) await once(signal, 'abort');
+  return undefined;
 }
 
 async function sayWhatToTry(plan: LocalPlan, store: string): Promise<void> {
