@@ -23,3 +23,9 @@ export function sortRejections(rejections: readonly Rejection[]): Rejection[] {
     .sort((a, b) => compareText(a.key, b.key))
     .map(({ rejection }) => rejection);
 }
+
+/** Text from the cluster as a message shows it: quoted, printable ASCII only (it reaches terminals), cut after 80 characters. */
+export function shown(text: string): string {
+  const cut = text.length > 80 ? `${text.slice(0, 80)}...` : text;
+  return JSON.stringify(cut).replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

@@ -8,6 +8,7 @@ import { shardEntries } from '../../shared/shard.ts';
 import type { RouterOptions } from '../options.ts';
 
 export type Termination = 'http' | 'edge' | 'reencrypt' | 'passthrough';
+/** What plain HTTP gets: nothing, the route, a redirect to https. An http route has `allow`. */
 export type InsecurePolicy = 'none' | 'allow' | 'redirect';
 export type Balance = 'roundrobin' | 'leastconn' | 'source' | 'random';
 export type ForwardedHeaders = 'append' | 'replace' | 'if-none' | 'never';
