@@ -137,8 +137,8 @@ async function copySample(plan: LocalPlan): Promise<void> {
 /** infra/local/cluster, seen from the bundle as well as from this source. */
 async function sampleFolder(): Promise<string> {
   const here = dirname(fileURLToPath(import.meta.url));
-  for (const up of ['..', '../..', '../../..']) {
-    const folder = join(here, up, 'infra', 'local', 'cluster');
+  for (const above of ['..', '../..', '../../..']) {
+    const folder = join(here, above, 'infra', 'local', 'cluster');
     if (
       await access(folder).then(
         () => true,
