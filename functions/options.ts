@@ -4,6 +4,7 @@
 // An option is listed here only when it does something.
 
 import { z } from 'zod';
+import { parseCidr } from '../shared/address.ts';
 import { HeadgateError } from '../shared/error.ts';
 import { parseDuration } from '../shared/duration.ts';
 
@@ -20,6 +21,14 @@ const duration = (fallback: string) =>
     });
 
 const port = (fallback: number) => z.number().int().min(1).max(65535).default(fallback);
+
+/** A CIDR, canonical once read. */
+const cidr = z.string().transform((text, context) => {
+  const read = parseCidr(text.trim());
+  if (read !== null) return read.text;
+  context.addIssue({ code: 'custom', message: 'expected a CIDR such as 10.0.0.0/8' });
+  return z.NEVER;
+});
 
 const routerSchema = z.strictObject({
   httpPort: port(80),
@@ -72,10 +81,10 @@ const routerSchema = z.strictObject({
 
 const iptablesSchema = z.strictObject({
   /** null: the Nodes' `spec.podCIDRs`; empty: unknown. */
-  clusterCIDRs: z.array(z.string()).nullable().default(null),
+  clusterCIDRs: z.array(cidr).nullable().default(null),
   masqueradeAll: z.boolean().default(false),
   /** Empty: every local address. */
-  nodePortAddresses: z.array(z.string()).default([]),
+  nodePortAddresses: z.array(cidr).default([]),
   localhostNodePorts: z.boolean().default(false),
 });
 

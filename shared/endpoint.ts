@@ -1,6 +1,7 @@
 // What is behind a service now: EndpointSlices (or Endpoints), projected, merged per service. Both roles read it.
 
 export type Family = 'IPv4' | 'IPv6';
+export const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
 
 export interface Endpoint {
