@@ -1,0 +1,89 @@
+// The service-proxy role: composes this node's rules from a version's shards and makes the node hold them, then cleans up
+// what rules alone do not undo.
+
+import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import { composeProxy } from '../../shared/iptables/compose.ts';
+import type { ProxyState } from '../../shared/iptables/ruleset.ts';
+import type { Logger } from '../../shared/logger.ts';
+import type { RoleApplier, RoleOutcome, RoleTarget } from '../role.ts';
+import { type RunProgram, runProgram } from '../run-program.ts';
+import { ConntrackCleaner } from './conntrack.ts';
+import { NodeRules } from './node-rules.ts';
+import { RouteLocalnet } from './route-localnet.ts';
+
+export interface IptablesRoleOptions {
+  /** The Node's name: it selects local endpoints, zone and addresses. */
+  readonly node: string;
+  readonly logger: Logger;
+  /** Runs iptables, conntrack and sysctl; default: in this process's network namespace. */
+  readonly run?: RunProgram;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now?: () => number;
+}
+
+/** Codes of errors that say that the content is bad, not the node. */
+const REFUSALS: ReadonlySet<string> = new Set(['rules-refused', 'bad-content']);
+
+/** The applier of the service-proxy role. It keeps nothing on disk: rules are read back after a start. */
+export function iptablesRole({ node, logger, run = runProgram, now = () => performance.now() }: IptablesRoleOptions): RoleApplier {
+  const rules = new NodeRules({ run, logger, now });
+  const flows = new ConntrackCleaner(run, logger);
+  const routeLocalnet = new RouteLocalnet(run);
+
+  async function bring(target: RoleTarget, signal: AbortSignal): Promise<Pick<RoleOutcome, 'how'>> {
+    const started = now();
+    const state = composed(target, node);
+    if (!state.routeLocalnet) await routeLocalnet.turnOff();
+    const written = await rules.write(state.rulesets, signal);
+    if (state.routeLocalnet) await routeLocalnet.turnOn();
+    flows.committed(state.udp);
+    await flows.clean(signal);
+    logger.info({ version: target.version, ...written, ms: Math.round(now() - started) }, 'service rules applied');
+    return written;
+  }
+
+  return {
+    role: 'service-proxy',
+    async tools() {
+      const { backEnd, version } = await rules.tool(AbortSignal.timeout(60_000));
+      return { iptables: `${version} (${backEnd})` };
+    },
+    async apply(target, signal) {
+      const started = now();
+      const durationMs = (): number => Math.round(now() - started);
+      try {
+        const { how } = await bring(target, signal);
+        return { outcome: 'applied', how, stage: null, message: '', durationMs: durationMs() };
+      } catch (error) {
+        const { outcome, stage } = judged(error);
+        return { outcome, how: null, stage, message: errorMessage(error), durationMs: durationMs() };
+      }
+    },
+    async repairDrift(signal) {
+      await flows.clean(signal);
+      return { repaired: await rules.repair(signal) };
+    },
+    async ready() {
+      return rules.written !== null;
+    },
+    async close() {},
+  };
+}
+
+function composed(target: RoleTarget, node: string): ProxyState {
+  try {
+    return composeProxy(target.files, node);
+  } catch (cause) {
+    throw new HeadgateError(
+      'bad-content',
+      'plan',
+      `version ${target.version} cannot be composed for node ${node}: ${errorMessage(cause)}`,
+      { cause },
+    );
+  }
+}
+
+function judged(error: unknown): Pick<RoleOutcome, 'outcome' | 'stage'> {
+  if (!(error instanceof HeadgateError)) return { outcome: 'failed', stage: 'apply' };
+  return { outcome: REFUSALS.has(error.code) ? 'refused' : 'failed', stage: error.stage };
+}

@@ -1,0 +1,33 @@
+// A cheap look at the tables, whatever their size: the jumps in the built-in chains and the chains that they lead to. When
+// it shows what it showed after our own commit, nobody flushed or reloaded the tables; rules deeper down need a comparison.
+
+import type { Family } from '../../shared/endpoint.ts';
+import { type Ruleset, TABLES, type TableState } from '../../shared/iptables/ruleset.ts';
+import type { RunProgram } from '../run-program.ts';
+import { jumpTarget } from './save.ts';
+import { programName, type Tool } from './tool.ts';
+
+const LIMIT = 8 * 1024 * 1024;
+
+/**
+ * What the tool lists of those chains, in one process that changes nothing; null when one of them is not there. Only to be compared with
+ * another glance of the same ruleset.
+ */
+export async function glance(run: RunProgram, tool: Tool, family: Family, ruleset: Ruleset, signal?: AbortSignal): Promise<string | null> {
+  const input = TABLES.map((table) => `*${table}\n${listings(ruleset.tables[table])}COMMIT\n`).join('');
+  const argv = [programName(tool.backEnd, family, 'restore'), '--noflush', '-w', '5'];
+  const { code, stdout } = await run(argv, { input, outputLimit: LIMIT, ...(signal === undefined ? {} : { signal }) });
+  return code === 0 ? stdout.split('\n').filter(isOurs).join('\n') : null;
+}
+
+function listings({ jumps }: TableState): string {
+  const chains = new Set<string>(jumps.map(({ chain }) => chain));
+  for (const { rule } of jumps) chains.add(jumpTarget(rule) ?? '');
+  chains.delete('');
+  return [...chains].map((chain) => `-S ${chain}\n`).join('');
+}
+
+/** Rules of others in the built-in chains come and go; they are no business of ours. */
+function isOurs(line: string): boolean {
+  return line.includes('KUBE-');
+}

@@ -1,0 +1,231 @@
+// The rules of the service proxy on this node: knows what was written last, writes the next ruleset by the smallest change
+// that does it, goes back when the node refuses it, and puts right what others changed.
+
+import type { Family } from '../../shared/endpoint.ts';
+import { errorMessage } from '../../shared/error.ts';
+import type { ProxyState } from '../../shared/iptables/ruleset.ts';
+import type { Logger } from '../../shared/logger.ts';
+import type { RunProgram } from '../run-program.ts';
+import { glance } from './glance.ts';
+import { type Plan, planFull, planPartial, planRepair, type TableChange } from './plan.ts';
+import { restore, restoreText } from './restore.ts';
+import { parseSave, type SavedRules } from './save.ts';
+import { detectTool, FAMILIES, saveText, type Tool } from './tool.ts';
+import { removeUserspaceProxy } from './userspace-proxy.ts';
+
+export type Rulesets = ProxyState['rulesets'];
+
+export interface Written {
+  readonly how: 'restore' | 'partial' | 'unchanged';
+  readonly chainsWritten: number;
+  readonly chainsRemoved: number;
+}
+
+export interface NodeRulesOptions {
+  readonly run: RunProgram;
+  readonly logger: Logger;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now?: () => number;
+}
+
+/** A comparison reads all rules back: at most this share of the time is spent on it. */
+const COMPARISON_SHARE = 0.01;
+/** Lines of a repair that are spelled out. */
+const REPAIRS_NAMED = 20;
+
+type PerFamily<T> = Readonly<Record<Family, T>>;
+
+export class NodeRules {
+  readonly #run: RunProgram;
+  readonly #logger: Logger;
+  readonly #now: () => number;
+  #tool: Tool | null = null;
+  #written: Rulesets | null = null;
+  /** False: the node may hold something else than `#written`, so the next write is a full one. */
+  #certain = false;
+  #glanced: string | null = null;
+  #compareFrom = 0;
+  /** A difference that a repair did not settle: it is in how rules are read, not in the rules. */
+  #unsettled: string | null = null;
+
+  constructor({ run, logger, now = () => performance.now() }: NodeRulesOptions) {
+    this.#run = run;
+    this.#logger = logger;
+    this.#now = now;
+  }
+
+  /** What was written last; null before the first time. */
+  get written(): Rulesets | null {
+    return this.#written;
+  }
+
+  /** The node's iptables, found once. Throws as `detectTool` does. */
+  async tool(signal: AbortSignal): Promise<Tool> {
+    this.#tool ??= await detectTool(this.#run, signal);
+    return this.#tool;
+  }
+
+  /**
+   * Makes the node hold these rulesets: only the chains that changed; all of them the first time, and when the smaller change did not
+   * work. When that does not work either, the node holds what it held before, and this throws.
+   * @throws HeadgateError `rules-refused`, `restore-failed` (stage `apply`), and those of `tool` and `saveText`. The signal's reason when
+   *   aborted before the first commit; later it is not looked at, so that a write is whole
+   */
+  async write(next: Rulesets, signal: AbortSignal): Promise<Written> {
+    const tool = await this.tool(signal);
+    const written = (this.#certain ? await this.#writePartial(tool, next, signal) : null) ?? (await this.#writeFull(tool, next, signal));
+    this.#glanced = written.how === 'unchanged' ? this.#glanced : await this.#glance(tool, next);
+    return written;
+  }
+
+  /**
+   * Compares the node's rules with what was written and puts right what differs; rules of others are left alone. Cheap when a glance shows
+   * no change and the last thorough comparison is recent. Returns what was put right, a line each.
+   */
+  async repair(signal: AbortSignal): Promise<string[]> {
+    const rulesets = this.#written;
+    if (rulesets === null) return [];
+    const tool = await this.tool(signal);
+    const glanced = await this.#glance(tool, rulesets, signal);
+    if (glanced !== null && glanced === this.#glanced && this.#now() < this.#compareFrom) return [];
+    const plans = await this.#differences(tool, rulesets, signal);
+    this.#glanced = glanced;
+    const text = plansText(plans);
+    if (text === '' || text === this.#unsettled) return [];
+    await this.#commit(tool, plans, 'partial');
+    this.#unsettled = plansText(await this.#differences(tool, rulesets, signal)) || null;
+    if (this.#unsettled !== null)
+      this.#logger.warn({ rules: this.#unsettled }, 'rules read back differ from what was written; left as they are');
+    this.#glanced = await this.#glance(tool, rulesets, signal);
+    return describe(plans);
+  }
+
+  async #writePartial(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written | null> {
+    const before = this.#written;
+    if (before === null) return null;
+    const plans = perFamily((family) => planPartial(before[family], next[family]));
+    signal.throwIfAborted();
+    try {
+      await this.#commit(tool, plans, 'partial');
+    } catch (error) {
+      this.#logger.warn({ error: errorMessage(error) }, 'changed chains could not be written; writing all of them');
+      return null;
+    }
+    this.#written = next;
+    return counted(plans, plansText(plans) === '' ? 'unchanged' : 'partial');
+  }
+
+  async #writeFull(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written> {
+    const texts = await this.#saveTexts(tool, signal);
+    const saved = perFamily((family) => parseSave(family, texts[family]));
+    const plans = perFamily((family) => planFull(saved[family], next[family]));
+    signal.throwIfAborted();
+    try {
+      await this.#commit(tool, plans, 'full');
+    } catch (error) {
+      await this.#revert(tool, this.#written ?? saved);
+      throw error;
+    }
+    if (this.#written === null) await this.#removeUserspaceProxy(tool, texts);
+    this.#written = next;
+    return counted(plans, 'restore');
+  }
+
+  /** Writes what was there before again. It is tried once: the next write is a full one in any case when it fails. */
+  async #revert(tool: Tool, before: Rulesets): Promise<void> {
+    try {
+      const saved = await this.#savedRules(tool);
+      await this.#commit(
+        tool,
+        perFamily((family) => planFull(saved[family], before[family])),
+        'full',
+      );
+      this.#certain = this.#written !== null;
+    } catch (error) {
+      this.#logger.error({ error: errorMessage(error) }, 'the rules of before could not be put back; the next content is written in full');
+    }
+  }
+
+  async #commit(tool: Tool, plans: PerFamily<Plan>, load: 'full' | 'partial'): Promise<void> {
+    this.#certain = false;
+    for (const family of FAMILIES) {
+      for (const change of plans[family]) await restore(this.#run, tool, family, change, load);
+    }
+    this.#certain = true;
+  }
+
+  async #removeUserspaceProxy(tool: Tool, texts: PerFamily<string>): Promise<void> {
+    for (const family of FAMILIES) {
+      await removeUserspaceProxy(this.#run, tool, family, texts[family]).catch((error: unknown) => {
+        this.#logger.info({ family, error: errorMessage(error) }, 'chains of the userspace proxy could not be removed');
+      });
+    }
+  }
+
+  /** What a repair would write. */
+  async #differences(tool: Tool, rulesets: Rulesets, signal: AbortSignal): Promise<PerFamily<Plan>> {
+    const started = this.#now();
+    const saved = await this.#savedRules(tool, signal);
+    const plans = perFamily((family) => planRepair(saved[family], rulesets[family]));
+    const ended = this.#now();
+    this.#compareFrom = ended + (ended - started) / COMPARISON_SHARE;
+    return plans;
+  }
+
+  async #savedRules(tool: Tool, signal?: AbortSignal): Promise<PerFamily<SavedRules>> {
+    const texts = await this.#saveTexts(tool, signal);
+    return perFamily((family) => parseSave(family, texts[family]));
+  }
+
+  async #saveTexts(tool: Tool, signal?: AbortSignal): Promise<PerFamily<string>> {
+    const IPv4 = await saveText(this.#run, tool.backEnd, 'IPv4', signal);
+    const IPv6 = await saveText(this.#run, tool.backEnd, 'IPv6', signal);
+    return { IPv4, IPv6 };
+  }
+
+  async #glance(tool: Tool, rulesets: Rulesets, signal?: AbortSignal): Promise<string | null> {
+    const seen: string[] = [];
+    for (const family of FAMILIES) {
+      const listed = await glance(this.#run, tool, family, rulesets[family], signal);
+      if (listed === null) return null;
+      seen.push(listed);
+    }
+    return seen.join('\n');
+  }
+}
+
+function perFamily<T>(valueOf: (family: Family) => T): PerFamily<T> {
+  return { IPv4: valueOf('IPv4'), IPv6: valueOf('IPv6') };
+}
+
+function changesOf(plans: PerFamily<Plan>): { readonly family: Family; readonly change: TableChange }[] {
+  return FAMILIES.flatMap((family) => plans[family].map((change) => ({ family, change })));
+}
+
+function plansText(plans: PerFamily<Plan>): string {
+  return changesOf(plans)
+    .map(({ change }) => restoreText(change))
+    .join('');
+}
+
+function counted(plans: PerFamily<Plan>, how: Written['how']): Written {
+  const changes = changesOf(plans).map(({ change }) => change);
+  const chainsRemoved = changes.reduce((count, change) => count + change.removeChains.length, 0);
+  const chainsWritten = changes.reduce((count, change) => count + change.chains.size, 0) - chainsRemoved;
+  return { how, chainsWritten, chainsRemoved };
+}
+
+function describe(plans: PerFamily<Plan>): string[] {
+  const lines = changesOf(plans).flatMap(({ family, change }) => {
+    const place = `${family} ${change.table}`;
+    const removed = new Set(change.removeChains);
+    return [
+      ...[...change.chains.keys()].filter((chain) => !removed.has(chain)).map((chain) => `${place}: wrote chain ${chain}`),
+      ...change.removeChains.map((chain) => `${place}: removed chain ${chain}`),
+      ...change.insertJumps.map(({ chain, rule }) => `${place}: put back in ${chain}: ${rule}`),
+      ...change.deleteJumps.map(({ chain, rule }) => `${place}: took out of ${chain}: ${rule}`),
+    ];
+  });
+  const unnamed = lines.length - REPAIRS_NAMED;
+  return unnamed > 0 ? [...lines.slice(0, REPAIRS_NAMED), `and ${unnamed} more`] : lines;
+}

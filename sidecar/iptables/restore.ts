@@ -1,0 +1,75 @@
+// Commits a change of one table with iptables-restore, and tells bad content from a node that could not do it now.
+
+import type { Family } from '../../shared/endpoint.ts';
+import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import type { RunProgram } from '../run-program.ts';
+import type { TableChange } from './plan.ts';
+import { type BackEnd, isNewerOrSame, programName, type Tool } from './tool.ts';
+
+/** Seconds that the legacy tool waits for the lock of the tables; without a limit it waits for ever. */
+const LOCK_WAIT_SECONDS = 5;
+/** A full load of 20,000 services takes half a minute of CPU. */
+const TIMEOUT_MS = 300_000;
+const LONGEST_MESSAGE = 2_000;
+
+/**
+ * Commits one change: all of it or, when this throws, none.
+ * @throws HeadgateError `rules-refused` when the tool or the kernel judged the content bad, `restore-failed` when it could not be done
+ *   now (lock, memory, permission); both of stage `apply` and in the tool's own words. What `run` throws goes through.
+ */
+export async function restore(run: RunProgram, tool: Tool, family: Family, change: TableChange, load: 'full' | 'partial'): Promise<void> {
+  const program = programName(tool.backEnd, family, 'restore');
+  const input = restoreText(change, load === 'full' && listsFirst(tool, change));
+  const result = await run([program, '--noflush', '-w', String(LOCK_WAIT_SECONDS)], {
+    input,
+    timeoutMs: TIMEOUT_MS,
+    outputLimit: 64 * 1024,
+  });
+  if (result.code === 0) return;
+  const code = isRefusal(tool.backEnd, result.code, result.stderr) ? 'rules-refused' : 'restore-failed';
+  throw new HeadgateError(code, 'apply', restoreMessage(program, result.code, result.stderr, input));
+}
+
+/** The change as input of `iptables-restore --noflush`. `listFirst` begins with `-S`, see `listsFirst`. */
+export function restoreText(change: TableChange, listFirst = false): string {
+  const lines = [
+    `*${change.table}`,
+    ...(listFirst ? ['-S', ...[...change.policies].map(([chain, policy]) => `:${chain} ${policy} [0:0]`)] : []),
+    ...[...change.chains.keys()].map((chain) => `:${chain} - [0:0]`),
+    ...change.deleteJumps.map(({ chain, rule }) => `-D ${chain} ${rule}`),
+    ...change.insertJumps.toReversed().map(({ chain, rule }) => `-I ${chain} 1 ${rule}`),
+    ...[...change.chains].flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
+    ...change.removeChains.map((chain) => `-X ${chain}`),
+    'COMMIT',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/**
+ * A large nft load is quadratic unless the first command makes the tool fetch the whole table once: `-S` does, and prints the table. Then
+ * it does not make missing built-in chains by itself, so they are declared, and a declaration sets the policy. Filter is left alone
+ * for that: its policies are the administrator's, and may change while we load.
+ */
+function listsFirst(tool: Tool, change: TableChange): boolean {
+  return tool.backEnd === 'nft' && change.table === 'nat' && isNewerOrSame(tool.version, '1.8.5');
+}
+
+/**
+ * Exit 2 is bad usage: a line that does not parse. nft exits 4 for whatever the kernel answered, in words; legacy exits 4 for the lock and 1
+ * for what the kernel did not take.
+ */
+function isRefusal(backEnd: BackEnd, code: number, stderr: string): boolean {
+  if (code === 1 || code === 2) return !/Too many links|Permission denied|must be root|unable to initialize table/.test(stderr);
+  if (code !== 4 || backEnd === 'legacy') return false;
+  return /failed \((?:No such file or directory|Invalid argument|Operation not supported|Numerical result out of range|File name too long)\)/.test(
+    stderr,
+  );
+}
+
+function restoreMessage(program: string, code: number, stderr: string, input: string): string {
+  const words = errorMessage(stderr.replace(/^Try `.*$/gm, ''));
+  const number = Number(/line:? (\d+)/.exec(words)?.[1] ?? 0);
+  const line = input.split('\n')[number - 1];
+  const culprit = line === undefined || line === 'COMMIT' ? '' : ` (line ${number}: ${line})`;
+  return `${program} failed (exit ${code}): ${words}${culprit}`.slice(0, LONGEST_MESSAGE);
+}

@@ -1,0 +1,94 @@
+// Which iptables this node uses. Two back ends can rule one kernel at once and must not be mixed: we join the one that
+// holds rules already, and call its programs by their explicit names.
+
+import type { Family } from '../../shared/endpoint.ts';
+import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import type { RunProgram } from '../run-program.ts';
+
+export type BackEnd = 'nft' | 'legacy';
+export const BACK_ENDS: readonly BackEnd[] = ['nft', 'legacy'];
+export const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
+
+export interface Tool {
+  readonly backEnd: BackEnd;
+  /** `1.8.9` */
+  readonly version: string;
+}
+
+/** Older releases corrupt large nft loads or lack `-w` in restore. */
+const OLDEST = '1.8.4';
+const SAVE_LIMIT = 256 * 1024 * 1024;
+const INSTALL = `install iptables ${OLDEST} or newer (packages: iptables; on Fedora and RHEL iptables-nft)`;
+
+/** The name of a program of the tool: `ip6tables-nft-restore`. */
+export function programName(backEnd: BackEnd, family: Family, action: 'save' | 'restore'): string {
+  return `${family === 'IPv6' ? 'ip6tables' : 'iptables'}-${backEnd}-${action}`;
+}
+
+/**
+ * Finds the back end of this node: the one with Kubernetes' rules; else the one with any rules; else nft.
+ * @throws HeadgateError `iptables-missing` or `iptables-too-old` (stage `check`): the message says what to install
+ */
+export async function detectTool(run: RunProgram, signal: AbortSignal): Promise<Tool> {
+  const [first, second] = await installedTools(run, signal);
+  if (first === undefined) throw new HeadgateError('iptables-missing', 'check', `iptables is not installed on this node; ${INSTALL}`);
+  const tool = second === undefined ? first : await toolInUse(run, [first, second], signal);
+  if (isNewerOrSame(tool.version, OLDEST)) return tool;
+  throw new HeadgateError('iptables-too-old', 'check', `iptables ${tool.version} (${tool.backEnd}) is too old; ${INSTALL}`);
+}
+
+/** Both back ends, when both are there; nft first. */
+export async function installedTools(run: RunProgram, signal: AbortSignal): Promise<Tool[]> {
+  const versions = await Promise.all(BACK_ENDS.map((backEnd) => installedVersion(run, backEnd, signal)));
+  return BACK_ENDS.flatMap((backEnd, index) => {
+    const version = versions[index] ?? null;
+    return version === null ? [] : [{ backEnd, version }];
+  });
+}
+
+/**
+ * The rules of one family as the tool saves them.
+ * @throws HeadgateError `save-failed` (stage `check`) with the tool's own words
+ */
+export async function saveText(run: RunProgram, backEnd: BackEnd, family: Family, signal?: AbortSignal): Promise<string> {
+  const program = programName(backEnd, family, 'save');
+  const { code, stdout, stderr, truncated } = await run([program], {
+    outputLimit: SAVE_LIMIT,
+    timeoutMs: 120_000,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (truncated) throw new HeadgateError('save-failed', 'check', `${program} printed more than ${SAVE_LIMIT} bytes of rules`);
+  if (code === 0) return stdout;
+  throw new HeadgateError('save-failed', 'check', `${program} failed (exit ${code}): ${errorMessage(stderr)}`);
+}
+
+/** True when a dotted version is at least another one. */
+export function isNewerOrSame(version: string, than: string): boolean {
+  const [a, b] = [version, than].map((text) => text.split('.').map(Number));
+  for (let part = 0; part < 3; part++) {
+    const difference = (a?.[part] ?? 0) - (b?.[part] ?? 0);
+    if (difference !== 0) return difference > 0;
+  }
+  return true;
+}
+
+async function installedVersion(run: RunProgram, backEnd: BackEnd, signal: AbortSignal): Promise<string | null> {
+  try {
+    const { stdout } = await run([programName(backEnd, 'IPv4', 'restore'), '--version'], { signal });
+    return /v(\d+\.\d+\.\d+)/.exec(stdout)?.[1] ?? null;
+  } catch (error) {
+    if (error instanceof HeadgateError && error.code === 'program-missing') return null;
+    throw error;
+  }
+}
+
+async function toolInUse(run: RunProgram, installed: readonly [Tool, Tool], signal: AbortSignal): Promise<Tool> {
+  const seen: { tool: Tool; kubernetes: boolean; rules: boolean }[] = [];
+  for (const tool of installed) {
+    const texts = await Promise.all(FAMILIES.map((family) => saveText(run, tool.backEnd, family, signal)));
+    const text = texts.join('\n');
+    seen.push({ tool, kubernetes: /^:KUBE-/m.test(text), rules: /^-A /m.test(text) });
+  }
+  const used = seen.find(({ kubernetes }) => kubernetes) ?? seen.find(({ rules }) => rules);
+  return used?.tool ?? installed[0];
+}
