@@ -34,8 +34,8 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
  * fatal error to HAProxy (seen on 2.6). Sticky: after a match `lastIndex` stands behind the last part that is understood.
  */
 const PARTS = {
-  request: /(?:[^%\p{Cc}\p{Cs}]|%%|%\[(?:req\.hdr\([A-Za-z0-9._-]+\)|ssl_c_der)(?:,lower|,base64)*\])*/uy,
-  response: /(?:[^%\p{Cc}\p{Cs}]|%%|%\[(?:res\.hdr\([A-Za-z0-9._-]+\)|ssl_c_der)(?:,lower|,base64)*\])*/uy,
+  request: /(?:[^%\p{Cc}\p{Cs}]|%%|%\[(?:req\.hdr\([A-Za-z0-9_-]+\)|ssl_c_der)(?:,lower|,base64)*\])*/uy,
+  response: /(?:[^%\p{Cc}\p{Cs}]|%%|%\[(?:res\.hdr\([A-Za-z0-9_-]+\)|ssl_c_der)(?:,lower|,base64)*\])*/uy,
 };
 
 /** The actions that can be carried out, and what is wrong with the others. */
