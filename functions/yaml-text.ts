@@ -1,0 +1,56 @@
+// YAML and JSON as text -> plain values, with the line of everything that is wrong. Aliases are limited, a key that stands
+// twice is an error, and nothing is guessed.
+
+import { LineCounter, parseAllDocuments } from 'yaml';
+import { firstOffence } from './json-offence.ts';
+
+/** One document of a text, and the line that it begins on. */
+export interface TextDocument {
+  readonly value: unknown;
+  readonly line: number;
+}
+
+/** Text that cannot be parsed; whoever reads a file turns it into an error that names the file. */
+export class UnparsableText extends Error {
+  readonly line: number;
+
+  constructor(line: number, message: string) {
+    super(message);
+    this.line = line;
+  }
+}
+
+/** How often an anchor may be used, through other anchors too: enough for people, too little for a bomb. */
+const MAX_ALIASES = 1_000;
+
+/** The documents of a YAML text; an empty one has the value null. Throws UnparsableText. */
+export function parseYaml(text: string): TextDocument[] {
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(text, { lineCounter: lines, merge: true, prettyErrors: false, logLevel: 'error' });
+  return Array.from(documents, (document) => {
+    const line = lines.linePos(document.contents?.range?.[0] ?? document.range[0]).line;
+    const [error] = document.errors;
+    if (error !== undefined) throw new UnparsableText(Math.max(lines.linePos(error.pos[0]).line, 1), oneLine(error.message));
+    try {
+      return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), line };
+    } catch (thrown) {
+      throw new UnparsableText(line, thrown instanceof Error ? oneLine(thrown.message) : 'cannot be read');
+    }
+  });
+}
+
+/** A JSON text. Throws UnparsableText. */
+export function parseJson(text: string): TextDocument {
+  try {
+    return { value: JSON.parse(text), line: 1 };
+  } catch {
+    const offence = firstOffence(text);
+    const line = text.slice(0, offence).split('\n').length;
+    const found = offence < text.length ? `unexpected ${JSON.stringify(text[offence])}` : 'the text ends too early';
+    throw new UnparsableText(line, `not JSON: ${found}`);
+  }
+}
+
+function oneLine(message: string): string {
+  return message.replace(/\s+/g, ' ').trim();
+}
