@@ -44,9 +44,9 @@ export const CHAINS = {
 /** Sub-chains of a dispatch by the last byte of an address, in two hex digits. */
 export const DISPATCH_PREFIXES = { services: 'KUBE-DISP-', externalServices: 'KUBE-DISP-EXT-', firewall: 'KUBE-DISP-FW-' } as const;
 
-/** Sub-chains of a dispatch by blocks of node ports: `KUBE-NODEPORTS-UDP-30016`. */
-export function nodePortChain(parent: string, protocol: Protocol, firstPort: number): string {
-  return `${parent}-${protocol}-${firstPort}`;
+/** Sub-chains of a dispatch by blocks of node ports: `KUBE-NP-UDP-30080`. */
+export function nodePortChain(protocol: Protocol, firstPort: number): string {
+  return `KUBE-NP-${protocol}-${firstPort}`;
 }
 
 const OWNED = new RegExp(
@@ -54,7 +54,7 @@ const OWNED = new RegExp(
     ...Object.values(CHAINS),
     'KUBE-(SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}',
     'KUBE-DISP-(EXT-|FW-)?[0-9a-f]{2}',
-    'KUBE-(NODEPORTS|NODEPORT-VERDICTS)-(TCP|UDP|SCTP)-\\d{1,5}',
+    'KUBE-NP-(TCP|UDP|SCTP)-\\d{1,5}',
   ].join('|')})$`,
 );
 

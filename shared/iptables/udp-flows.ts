@@ -1,0 +1,30 @@
+// UDP has no connection that ends: conntrack keeps sending a client to an endpoint that is gone. This says where each UDP
+// service may lead on a node now, so that what leads elsewhere can be forgotten.
+
+import { compareText } from '../json.ts';
+import { addressPort } from './addresses.ts';
+import { nodeAddressesWithPorts } from './node-chains.ts';
+import type { TrafficPolicy } from './service.ts';
+import type { ServiceView } from './service-view.ts';
+
+/** `address:port` of every UDP service (node ports with the node's addresses) -> `address:port` of its endpoints here. Sorted. */
+export function udpFlows(views: readonly ServiceView[]): Map<string, readonly string[]> {
+  const flows = views.filter(({ port }) => port.protocol === 'UDP').flatMap(flowsOf);
+  return new Map(flows.sort(([a], [b]) => compareText(a, b)));
+}
+
+function flowsOf(view: ServiceView): [string, string[]][] {
+  const { port, service, situation } = view;
+  const outside = [...view.externalIPs, ...view.loadBalancerIPs].map((address) => addressPort(address, port.port));
+  const onNode = port.nodePort === 0 ? [] : nodeAddressesWithPorts(situation).map((address) => addressPort(address, port.nodePort));
+  const inside = view.clusterIPs.map((address) => addressPort(address, port.port));
+  return [
+    ...inside.map((place): [string, string[]] => [place, targetsOf(view, [service.internalPolicy])]),
+    ...[...outside, ...onNode].map((place): [string, string[]] => [place, targetsOf(view, ['Cluster', service.externalPolicy])]),
+  ];
+}
+
+function targetsOf({ selection }: ServiceView, policies: readonly TrafficPolicy[]): string[] {
+  const reached = policies.flatMap((policy) => (policy === 'Local' ? selection.local : selection.cluster));
+  return [...new Set(reached.map(({ text }) => text))].sort(compareText);
+}
