@@ -89,7 +89,7 @@ function cookie(route: AdmittedRoute): Cookie {
   const digest = digestOf(backendName(route));
   const tlsOnly = route.termination !== 'http' && route.insecure !== 'allow';
   return {
-    name: word(cookieName ?? (route.path === '' ? 'HEADGATE' : `HEADGATE_${digest.slice(0, 16)}`)),
+    name: cookieName ?? (route.path === '' ? 'HEADGATE' : `HEADGATE_${digest.slice(0, 16)}`),
     secure: tlsOnly,
     sameSite: tlsOnly ? (cookieSameSite ?? 'None') : cookieSameSite === 'None' ? null : cookieSameSite,
     key: digest.slice(0, 32),

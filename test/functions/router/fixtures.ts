@@ -1,10 +1,9 @@
-// Small router configurations and endpoints for tests, made from the types, and a folder in which real HAProxy can run
-// what was rendered of them.
+// Small router configurations and endpoints for tests, made from the types.
 
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Endpoint, EndpointPort, Endpoints, ServiceEndpoints } from '../../../shared/endpoint.ts';
 import { composeRouter } from '../../../shared/router/compose.ts';
@@ -14,7 +13,7 @@ import type { AdmittedRoute, RoutedService, RouterConfiguration, RouteSettings }
 import { parseOptions, type RouterOptions } from '../../../functions/options.ts';
 import { renderRouter } from '../../../functions/router/render.ts';
 
-export const run = promisify(execFile);
+const run = promisify(execFile);
 
 export function options(changed: Partial<RouterOptions> = {}): RouterOptions {
   const { defaultCertificate: _, defaultDestinationCA: __, stats: ___, templates: ____, ...rest } = parseOptions({}, 'test').router;
@@ -152,14 +151,4 @@ export async function selfSigned(...hosts: readonly string[]): Promise<string> {
   } finally {
     await rm(folder, { recursive: true });
   }
-}
-
-/** Writes files into a new folder and gives its path: the working directory is `<folder>/router`. */
-export async function writeFiles(files: Files): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), `hg-router-${process.pid}-`));
-  for (const [path, content] of files) {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), content);
-  }
-  return folder;
 }
