@@ -41,12 +41,16 @@ interface Fetch extends AcceptedOffer {
   readonly files: ReadonlyMap<Digest, NodeFile>;
   /** Blobs that each role lacks; a role that lacks none is not in here. */
   readonly lacking: Map<Role, Set<Digest>>;
+  /** Blobs asked for that have not come yet. */
+  asked: number;
 }
 
 /** Milliseconds that a host may take for its next offer after `ahead` or `gone`, and for the next blob. */
 const OFFER_MS = 15_000;
 const BLOB_MS = 60_000;
 const DIGEST_BYTES = 32;
+/** Blobs asked for with one message: hosts take messages of 1 MiB. */
+const ASK_TOGETHER = 4096;
 
 export class HeadFollower implements LinkHandler {
   readonly #options: FollowOptions;
@@ -121,8 +125,14 @@ export class HeadFollower implements LinkHandler {
     for (const role of lists.keys()) {
       if (!this.#fetch.lacking.has(role)) await this.#want(role, this.#fetch);
     }
-    const digests = [...new Set([...this.#fetch.lacking.values()].flatMap((lacking) => [...lacking]))];
+    await this.#fetchNext(this.#fetch);
+  }
+
+  /** Asks for the next blobs, or ends the fetch when none is lacking. */
+  async #fetchNext(fetch: Fetch): Promise<void> {
+    const digests = [...new Set([...fetch.lacking.values()].flatMap((lacking) => [...lacking]))].slice(0, ASK_TOGETHER);
     if (digests.length === 0) return this.#complete();
+    fetch.asked = digests.length;
     this.#link?.send(canonicalJson({ type: 'want', digests }));
     this.#expect(BLOB_MS, 'the host sent no blob in time');
   }
@@ -162,7 +172,8 @@ export class HeadFollower implements LinkHandler {
       fetch.lacking.delete(role);
       await this.#want(role, fetch);
     }
-    if (fetch.lacking.size === 0) await this.#complete();
+    fetch.asked -= 1;
+    if (fetch.asked === 0) await this.#fetchNext(fetch);
     else this.#expect(BLOB_MS, 'the host sent no blob in time');
   }
 
@@ -194,7 +205,7 @@ function startFetch(accepted: AcceptedOffer, held: (digest: Digest) => boolean):
     for (const file of missing) files.set(file.digest, file);
     if (missing.length > 0) lacking.set(role, new Set(missing.map((file) => file.digest)));
   }
-  return { ...accepted, files, lacking };
+  return { ...accepted, files, lacking, asked: 0 };
 }
 
 function parseMessage(text: string): HostMessage {
