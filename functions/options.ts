@@ -4,55 +4,84 @@
 // An option is listed here only when it does something.
 
 import { z } from 'zod';
-import { parseCidr } from '../shared/address.ts';
+import { parseAddress, parseCidr } from '../shared/address.ts';
 import { HeadgateError } from '../shared/error.ts';
 import { parseDuration } from '../shared/duration.ts';
+import { optionProblems } from './option-problems.ts';
+import { canonicalDomain, isDnsSubdomain } from './router/hosts.ts';
+import { parseLabelSelector } from './router/label-selector.ts';
 
 /** A duration: `5s`, `300ms`, `1h`; a bare number is milliseconds, as in HAProxy. Becomes milliseconds. */
 const duration = (fallback: string) =>
   z
-    .union([z.string(), z.number()], 'a duration such as 5s, 300ms or 1h')
+    .union([z.string(), z.number()], 'expected a duration such as 5s, 300ms or 1h')
     .default(fallback)
     .transform((text, context) => {
       const ms = parseDuration(String(text));
       if (ms !== null) return ms;
-      context.addIssue({ code: 'custom', message: 'expected a duration such as 5s, 300ms or 1h' });
+      context.addIssue({ code: 'custom', message: 'expected a duration such as 5s, 300ms or 1h', params: { harmless: true } });
       return z.NEVER;
     });
 
 const port = (fallback: number) => z.number().int().min(1).max(65535).default(fallback);
 
+/** Text that a function reads, and what it becomes; null from it is an error, which repeats the text when that is harmless. */
+const readText = (expected: string, read: (text: string) => string | null, harmless = true) =>
+  z.string().transform((text, context) => {
+    const value = read(text);
+    if (value !== null) return value;
+    context.addIssue({ code: 'custom', message: `expected ${expected}`, params: { harmless } });
+    return z.NEVER;
+  });
+
 /** A CIDR, canonical once read. */
-const cidr = z.string().transform((text, context) => {
-  const read = parseCidr(text.trim());
-  if (read !== null) return read.text;
-  context.addIssue({ code: 'custom', message: 'expected a CIDR such as 10.0.0.0/8' });
-  return z.NEVER;
+const cidr = readText('a CIDR such as 10.0.0.0/8', (text) => parseCidr(text.trim())?.text ?? null);
+
+/** A domain, canonical once read. */
+const domain = readText('a domain such as apps.example.com', (text) => {
+  const canonical = canonicalDomain(text.trim());
+  return isDnsSubdomain(canonical) ? canonical : null;
 });
+
+const bindAddress = readText('an IP address, or * for all of them', (text) => (text === '*' ? text : (parseAddress(text)?.text ?? null)));
+
+const labelSelector = readText('a label selector such as app=web,tier in (a,b),!canary', (text) =>
+  parseLabelSelector(text) === null ? null : text.trim(),
+);
+
+const secretName = readText('namespace/name of a Secret', (text) => {
+  const [namespace = '', name = '', ...rest] = text.split('/');
+  return rest.length === 0 && isDnsSubdomain(namespace) && isDnsSubdomain(name) ? text : null;
+});
+
+/** HAProxy's userlist takes one word, and basic authentication ends a user's name at a colon. */
+const userName = readText('letters, digits and . _ @ + -', (text) => (/^[A-Za-z0-9._@+-]{1,128}$/.test(text) ? text : null), false);
+
+const statsSchema = z.strictObject({ user: userName, passwordFile: z.string() });
 
 const routerSchema = z.strictObject({
   httpPort: port(80),
   httpsPort: port(443),
   statsPort: port(1936),
   /** `*`: every address, IPv4 and IPv6. */
-  bindAddress: z.string().default('*'),
+  bindAddress: bindAddress.default('*'),
   allowWildcardRoutes: z.boolean().default(false),
   disableNamespaceOwnershipCheck: z.boolean().default(false),
-  allowedDomains: z.array(z.string()).default([]),
-  deniedDomains: z.array(z.string()).default([]),
+  allowedDomains: z.array(domain).default([]),
+  deniedDomains: z.array(domain).default([]),
   /** Kubernetes label selectors; empty: everything. */
-  namespaceSelector: z.string().default(''),
-  routeSelector: z.string().default(''),
+  namespaceSelector: labelSelector.default(''),
+  routeSelector: labelSelector.default(''),
   /** Completes `spec.subdomain`. */
-  domain: z.string().nullable().default(null),
+  domain: domain.nullable().default(null),
   /** A PEM file, a folder with tls.crt and tls.key, inline PEM, or `secret: namespace/name`. */
   defaultCertificate: z
-    .union([z.string(), z.strictObject({ secret: z.string() })])
+    .union([z.string(), z.strictObject({ secret: secretName })], 'expected a path, PEM, or secret: namespace/name')
     .nullable()
     .default(null),
   /** A PEM file or inline PEM. */
   defaultDestinationCA: z.string().nullable().default(null),
-  stats: z.strictObject({ user: z.string(), passwordFile: z.string() }).nullable().default(null),
+  stats: statsSchema.nullable().default(null),
   /** A folder whose .hbs files replace ours by name. */
   templates: z.string().nullable().default(null),
   /** False: every change reloads. */
@@ -100,7 +129,7 @@ export type WrittenOptions = z.output<typeof schema>;
 export type RouterOptions = Omit<WrittenOptions['router'], 'defaultCertificate' | 'defaultDestinationCA' | 'stats' | 'templates'> & {
   /** The user of the stats page; its password is the secret `stats-password`. null: no authentication, loopback only. */
   readonly statsUser: string | null;
-  /** Sources of custom templates by name (`base`, `backend`), replacing ours. */
+  /** Sources of custom templates by name (TEMPLATE_NAMES), replacing ours. */
   readonly templates: Readonly<Record<string, string>>;
 };
 export type IptablesOptions = WrittenOptions['iptables'];
@@ -120,18 +149,33 @@ export interface Options {
   readonly files: LoadedFiles;
 }
 
+/** The templates that `router.templates` can replace. */
+export const TEMPLATE_NAMES = ['base', 'backend'] as const;
+
+const KNOWN_KEYS: readonly string[] = [
+  'router',
+  'iptables',
+  ...Object.keys(routerSchema.shape).map((key) => `router.${key}`),
+  'router.defaultCertificate.secret',
+  ...Object.keys(statsSchema.shape).map((key) => `router.stats.${key}`),
+  ...Object.keys(iptablesSchema.shape).map((key) => `iptables.${key}`),
+];
+
 /**
- * Checks parsed YAML against the schema.
+ * Checks parsed YAML against the schema. Nothing at all, or a section without keys, stands for the defaults.
  * @param file named in the error
- * @throws HeadgateError `bad-options` (stage `options`) naming file, key and what was expected
+ * @throws HeadgateError `bad-options` (stage `options`) naming file, key, what was expected and what was found
  */
 export function parseOptions(value: unknown, file: string): WrittenOptions {
-  const result = schema.safeParse(value ?? {});
+  const written = withoutEmptySections(value ?? {});
+  const result = schema.safeParse(written);
   if (result.success) return result.data;
-  const problems = result.error.issues.map((issue) => {
-    const at = issue.path.map(String).join('.');
-    if (issue.code !== 'unrecognized_keys') return `${at || 'the file'}: ${issue.message}`;
-    return issue.keys.map((key) => `${at === '' ? key : `${at}.${key}`}: unknown key`).join('; ');
-  });
+  const problems = optionProblems(result.error.issues, written, KNOWN_KEYS);
   throw new HeadgateError('bad-options', 'options', `${file}: ${problems.join('; ')}`);
+}
+
+/** A section whose keys are all commented out reads as null. */
+function withoutEmptySections(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
 }

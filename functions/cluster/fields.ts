@@ -103,7 +103,7 @@ export function textMap(fields: Fields, key: string): Readonly<Record<string, st
   if (map === null) return {};
   const entries = Object.entries(map.values).map(([name, value]): [string, string] => [
     name,
-    typeof value === 'string' ? value : wrongType(map, shown(name), 'text', value),
+    typeof value === 'string' ? value : wrongType(map, legible(name), 'text', value),
   ]);
   return Object.fromEntries(entries);
 }
@@ -114,8 +114,8 @@ export function wrongType(fields: Fields, key: string, expected: string, value: 
   throw new WrongField(field, 'WrongType', `${field}: expected ${expected}, found ${kindOfValue(value)}`);
 }
 
-/** Hostile text made fit for a message and a field's name: printable ASCII, at most 253 characters. */
-export function shown(hostile: string): string {
+/** Hostile text made fit to name an object or a field in a rejection: printable ASCII, at most 253 characters. */
+export function legible(hostile: string): string {
   return hostile.slice(0, 253).replace(/[^\x21-\x7e]/g, '?');
 }
 

@@ -2,8 +2,9 @@
 // objects (`List`, `RouteList`) in a document. A text that is no manifest is an error that names file and line.
 
 import { HeadgateError } from '../../shared/error.ts';
+import { shown } from '../../shared/rejection.ts';
 import { type TextDocument, UnparsableText, parseJson, parseYaml } from '../yaml-text.ts';
-import { shown, wholeObject } from './fields.ts';
+import { wholeObject } from './fields.ts';
 import { type Projection, kindOf, project } from './project.ts';
 
 /**

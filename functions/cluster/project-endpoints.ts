@@ -4,6 +4,7 @@
 import { parseAddress } from '../../shared/address.ts';
 import type { Endpoint, EndpointPort, EndpointSubset, Family } from '../../shared/endpoint.ts';
 import { compareText } from '../../shared/json.ts';
+import { shown } from '../../shared/rejection.ts';
 import {
   type Fields,
   WrongField,
@@ -14,7 +15,6 @@ import {
   optionalText,
   pathOf,
   requiredText,
-  shown,
   texts,
 } from './fields.ts';
 import { type NamespacedName, checkedName, isObjectName, readNamespacedName } from './metadata.ts';
@@ -126,7 +126,7 @@ function readAddress(entry: Fields, key: string, written: string | undefined, fa
   const address = written === undefined ? null : parseAddress(written);
   if (address !== null && (family === null || address.family === family)) return address;
   const field = pathOf(entry, key);
-  const found = written === undefined ? 'nothing' : `"${shown(written).slice(0, 64)}"`;
+  const found = written === undefined ? 'nothing' : shown(written);
   leftOut.push({ field, reason: 'InvalidAddress', message: `${field}: expected an ${family ?? 'IP'} address, found ${found}` });
   return null;
 }

@@ -2,7 +2,7 @@
 // of manifests and a page of an API server's list are read alike. A field of the wrong type is a rejection of its object.
 
 import type { Rejection } from '../../shared/rejection.ts';
-import { type Fields, WrongField, shown, wholeObject } from './fields.ts';
+import { type Fields, WrongField, legible, wholeObject } from './fields.ts';
 import type { ClusterNode, Namespace, Route, Secret, Service } from './objects.ts';
 import { type LeftOut, type ServicePart, projectEndpoints, projectSlice } from './project-endpoints.ts';
 import { projectNamespace, projectNode } from './project-node.ts';
@@ -99,8 +99,8 @@ function identityOf(kind: Kind, whole: Fields | null): { readonly namespace: str
   const { namespace, name } = metadata;
   const clusterWide = kind === 'Node' || kind === 'Namespace';
   return {
-    namespace: clusterWide ? '' : typeof namespace === 'string' && namespace !== '' ? shown(namespace) : 'default',
-    name: typeof name === 'string' ? shown(name) : '',
+    namespace: clusterWide ? '' : typeof namespace === 'string' && namespace !== '' ? legible(namespace) : 'default',
+    name: typeof name === 'string' ? legible(name) : '',
   };
 }
 
