@@ -3,11 +3,13 @@
 
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import { composeProxy } from '../../shared/iptables/compose.ts';
+import type { NodeKernel } from '../../shared/iptables/node-chains.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { RoleApplier, RoleOutcome, RoleTarget } from '../role.ts';
 import { type RunProgram, runProgram } from '../run-program.ts';
 import { ConntrackCleaner } from './conntrack.ts';
+import { readKernel } from './node-kernel.ts';
 import { NodeRules } from './node-rules.ts';
 import { RouteLocalnet } from './route-localnet.ts';
 
@@ -32,7 +34,8 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
 
   async function bring(target: RoleTarget, signal: AbortSignal): Promise<Pick<RoleOutcome, 'how'>> {
     const started = now();
-    const state = composed(target, node);
+    const tool = await rules.tool(signal);
+    const state = composed(target, node, await readKernel(run, tool, signal));
     if (!state.routeLocalnet) await routeLocalnet.turnOff();
     const written = await rules.write(state.rulesets, signal);
     if (state.routeLocalnet) await routeLocalnet.turnOn();
@@ -70,9 +73,9 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
   };
 }
 
-function composed(target: RoleTarget, node: string): ProxyState {
+function composed(target: RoleTarget, node: string, kernel: NodeKernel): ProxyState {
   try {
-    return composeProxy(target.files, node);
+    return composeProxy(target.files, node, kernel);
   } catch (cause) {
     throw new HeadgateError(
       'bad-content',

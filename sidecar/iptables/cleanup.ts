@@ -1,13 +1,14 @@
 // Takes the service proxy's rules off a node: every chain and jump that we ever write, in whichever back end, and nothing
 // else. For `sidecar --cleanup`.
 
+import { FAMILIES } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { Logger } from '../../shared/logger.ts';
 import { type RunProgram, runProgram } from '../run-program.ts';
 import { planRemoval } from './plan.ts';
 import { restore } from './restore.ts';
 import { parseSave } from './save.ts';
-import { FAMILIES, installedTools, saveText } from './tool.ts';
+import { installedTools, saveText } from './tool.ts';
 
 export interface Cleaned {
   readonly chains: number;

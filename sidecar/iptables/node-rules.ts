@@ -1,16 +1,17 @@
 // The rules of the service proxy on this node: knows what was written last, writes the next ruleset by the smallest change
 // that does it, goes back when the node refuses it, and puts right what others changed.
 
-import type { Family } from '../../shared/endpoint.ts';
-import { errorMessage } from '../../shared/error.ts';
+import { FAMILIES } from '../../shared/endpoint.ts';
+import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { RunProgram } from '../run-program.ts';
+import { changesOf, countChains, describeChanges, type PerFamily, perFamily, plansText } from './family-plans.ts';
 import { glance } from './glance.ts';
-import { type Plan, planFull, planPartial, planRepair, type TableChange } from './plan.ts';
-import { restore, restoreText } from './restore.ts';
+import { type Plan, planFull, planPartial, planRepair } from './plan.ts';
+import { isAnswer, restore } from './restore.ts';
 import { parseSave, type SavedRules } from './save.ts';
-import { detectTool, FAMILIES, saveText, type Tool } from './tool.ts';
+import { detectTool, saveText, type Tool } from './tool.ts';
 import { removeUserspaceProxy } from './userspace-proxy.ts';
 
 export type Rulesets = ProxyState['rulesets'];
@@ -30,11 +31,6 @@ export interface NodeRulesOptions {
 
 /** A comparison reads all rules back: at most this share of the time is spent on it. */
 const COMPARISON_SHARE = 0.01;
-/** Lines of a repair that are spelled out. */
-const REPAIRS_NAMED = 20;
-
-type PerFamily<T> = Readonly<Record<Family, T>>;
-
 export class NodeRules {
   readonly #run: RunProgram;
   readonly #logger: Logger;
@@ -43,10 +39,12 @@ export class NodeRules {
   #written: Rulesets | null = null;
   /** False: the node may hold something else than `#written`, so the next write is a full one. */
   #certain = false;
+  /** The commit that failed last may have changed something. */
+  #touched = false;
   #glanced: string | null = null;
   #compareFrom = 0;
   /** A difference that a repair did not settle: it is in how rules are read, not in the rules. */
-  #unsettled: string | null = null;
+  #unsettled = '';
 
   constructor({ run, logger, now = () => performance.now() }: NodeRulesOptions) {
     this.#run = run;
@@ -68,13 +66,15 @@ export class NodeRules {
   /**
    * Makes the node hold these rulesets: only the chains that changed; all of them the first time, and when the smaller change did not
    * work. When that does not work either, the node holds what it held before, and this throws.
-   * @throws HeadgateError `rules-refused`, `restore-failed` (stage `apply`), and those of `tool` and `saveText`. The signal's reason when
-   *   aborted before the first commit; later it is not looked at, so that a write is whole
+   * @throws HeadgateError `rules-refused`, `restore-failed`, `tables-locked` (stage `apply`), and those of `tool` and `saveText`. The
+   *   signal's reason when aborted before the first commit; later it is not looked at, so that a write is whole
    */
   async write(next: Rulesets, signal: AbortSignal): Promise<Written> {
     const tool = await this.tool(signal);
     const written = (this.#certain ? await this.#writePartial(tool, next, signal) : null) ?? (await this.#writeFull(tool, next, signal));
-    this.#glanced = written.how === 'unchanged' ? this.#glanced : await this.#glance(tool, next);
+    if (written.how === 'unchanged') return written;
+    this.#unsettled = '';
+    this.#glanced = await this.#glance(tool, next);
     return written;
   }
 
@@ -93,11 +93,16 @@ export class NodeRules {
     const text = plansText(plans);
     if (text === '' || text === this.#unsettled) return [];
     await this.#commit(tool, plans, 'partial');
-    this.#unsettled = plansText(await this.#differences(tool, rulesets, signal)) || null;
-    if (this.#unsettled !== null)
-      this.#logger.warn({ rules: this.#unsettled }, 'rules read back differ from what was written; left as they are');
+    const left = await this.#differences(tool, rulesets, signal);
+    this.#unsettled = plansText(left);
+    if (this.#unsettled !== '') {
+      this.#logger.warn(
+        { differences: describeChanges(left) },
+        'rules that were just written read back as others; left as they are until the next content',
+      );
+    }
     this.#glanced = await this.#glance(tool, rulesets, signal);
-    return describe(plans);
+    return describeChanges(plans);
   }
 
   async #writePartial(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written | null> {
@@ -108,11 +113,12 @@ export class NodeRules {
     try {
       await this.#commit(tool, plans, 'partial');
     } catch (error) {
+      if (!this.#touched && error instanceof HeadgateError && error.code === 'tables-locked') throw error;
       this.#logger.warn({ error: errorMessage(error) }, 'changed chains could not be written; writing all of them');
       return null;
     }
     this.#written = next;
-    return counted(plans, plansText(plans) === '' ? 'unchanged' : 'partial');
+    return { how: changesOf(plans).length === 0 ? 'unchanged' : 'partial', ...countChains(plans) };
   }
 
   async #writeFull(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written> {
@@ -123,12 +129,14 @@ export class NodeRules {
     try {
       await this.#commit(tool, plans, 'full');
     } catch (error) {
-      await this.#revert(tool, this.#written ?? saved);
+      const changed = this.#written === null ? this.#touched : !this.#certain;
+      if (changed) await this.#revert(tool, this.#written ?? saved);
       throw error;
     }
     if (this.#written === null) await this.#removeUserspaceProxy(tool, texts);
+    this.#certain = true;
     this.#written = next;
-    return counted(plans, 'restore');
+    return { how: 'restore', ...countChains(plans) };
   }
 
   /** Writes what was there before again. It is tried once: the next write is a full one in any case when it fails. */
@@ -147,11 +155,17 @@ export class NodeRules {
   }
 
   async #commit(tool: Tool, plans: PerFamily<Plan>, load: 'full' | 'partial'): Promise<void> {
-    this.#certain = false;
-    for (const family of FAMILIES) {
-      for (const change of plans[family]) await restore(this.#run, tool, family, change, load);
+    this.#touched = false;
+    try {
+      for (const { family, change } of changesOf(plans)) {
+        await restore(this.#run, tool, family, change, load);
+        this.#touched = true;
+      }
+    } catch (error) {
+      this.#touched ||= !isAnswer(error);
+      this.#certain &&= !this.#touched;
+      throw error;
     }
-    this.#certain = true;
   }
 
   async #removeUserspaceProxy(tool: Tool, texts: PerFamily<string>): Promise<void> {
@@ -192,40 +206,4 @@ export class NodeRules {
     }
     return seen.join('\n');
   }
-}
-
-function perFamily<T>(valueOf: (family: Family) => T): PerFamily<T> {
-  return { IPv4: valueOf('IPv4'), IPv6: valueOf('IPv6') };
-}
-
-function changesOf(plans: PerFamily<Plan>): { readonly family: Family; readonly change: TableChange }[] {
-  return FAMILIES.flatMap((family) => plans[family].map((change) => ({ family, change })));
-}
-
-function plansText(plans: PerFamily<Plan>): string {
-  return changesOf(plans)
-    .map(({ change }) => restoreText(change))
-    .join('');
-}
-
-function counted(plans: PerFamily<Plan>, how: Written['how']): Written {
-  const changes = changesOf(plans).map(({ change }) => change);
-  const chainsRemoved = changes.reduce((count, change) => count + change.removeChains.length, 0);
-  const chainsWritten = changes.reduce((count, change) => count + change.chains.size, 0) - chainsRemoved;
-  return { how, chainsWritten, chainsRemoved };
-}
-
-function describe(plans: PerFamily<Plan>): string[] {
-  const lines = changesOf(plans).flatMap(({ family, change }) => {
-    const place = `${family} ${change.table}`;
-    const removed = new Set(change.removeChains);
-    return [
-      ...[...change.chains.keys()].filter((chain) => !removed.has(chain)).map((chain) => `${place}: wrote chain ${chain}`),
-      ...change.removeChains.map((chain) => `${place}: removed chain ${chain}`),
-      ...change.insertJumps.map(({ chain, rule }) => `${place}: put back in ${chain}: ${rule}`),
-      ...change.deleteJumps.map(({ chain, rule }) => `${place}: took out of ${chain}: ${rule}`),
-    ];
-  });
-  const unnamed = lines.length - REPAIRS_NAMED;
-  return unnamed > 0 ? [...lines.slice(0, REPAIRS_NAMED), `and ${unnamed} more`] : lines;
 }

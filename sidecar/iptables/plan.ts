@@ -96,7 +96,8 @@ function changeTable(table: Table, present: TableState | SavedTable, next: Table
 }
 
 function sameRules(present: readonly Rule[] | undefined, next: readonly Rule[], key: Means['key']): boolean {
-  return present?.length === next.length && next.every((rule, index) => key(rule) === key(present[index] ?? ''));
+  if (present?.length !== next.length) return false;
+  return next.every((rule, index) => rule === present[index] || key(rule) === key(present[index] ?? ''));
 }
 
 /** Each wanted jump is to be there once, wherever it stands among the rules of others. */

@@ -13,9 +13,10 @@ const TIMEOUT_MS = 300_000;
 const LONGEST_MESSAGE = 2_000;
 
 /**
- * Commits one change: all of it or, when this throws, none.
- * @throws HeadgateError `rules-refused` when the tool or the kernel judged the content bad, `restore-failed` when it could not be done
- *   now (lock, memory, permission); both of stage `apply` and in the tool's own words. What `run` throws goes through.
+ * Commits one change: all of it or, when the tool answered with a failure, none.
+ * @throws HeadgateError `rules-refused` when the tool or the kernel judged the content bad, `tables-locked` when others kept the lock of
+ *   the legacy tables, `restore-failed` when it could not be done now (memory, permission); all of stage `apply` and in the tool's own
+ *   words. What `run` throws goes through: then nobody knows.
  */
 export async function restore(run: RunProgram, tool: Tool, family: Family, change: TableChange, load: 'full' | 'partial'): Promise<void> {
   const program = programName(tool.backEnd, family, 'restore');
@@ -26,9 +27,19 @@ export async function restore(run: RunProgram, tool: Tool, family: Family, chang
     outputLimit: 64 * 1024,
   });
   if (result.code === 0) return;
-  const code = isRefusal(tool.backEnd, result.code, result.stderr) ? 'rules-refused' : 'restore-failed';
-  throw new HeadgateError(code, 'apply', restoreMessage(program, result.code, result.stderr, input));
+  throw new HeadgateError(
+    failureCode(tool.backEnd, result.code, result.stderr),
+    'apply',
+    restoreMessage(program, result.code, result.stderr, input),
+  );
 }
+
+/** True for an error that is the tool's answer: the change was not made. */
+export function isAnswer(error: unknown): boolean {
+  return error instanceof HeadgateError && ANSWERS.has(error.code);
+}
+
+const ANSWERS: ReadonlySet<string> = new Set(['rules-refused', 'tables-locked', 'restore-failed']);
 
 /** The change as input of `iptables-restore --noflush`. `listFirst` begins with `-S`, see `listsFirst`. */
 export function restoreText(change: TableChange, listFirst = false): string {
@@ -58,13 +69,15 @@ function listsFirst(tool: Tool, change: TableChange): boolean {
  * Exit 2 is bad usage: a line that does not parse. nft exits 4 for whatever the kernel answered, in words; legacy exits 4 for the lock and 1
  * for what the kernel did not take.
  */
-function isRefusal(backEnd: BackEnd, code: number, stderr: string): boolean {
-  if (code === 1 || code === 2) return !/Too many links|Permission denied|must be root|unable to initialize table/.test(stderr);
-  if (code !== 4 || backEnd === 'legacy') return false;
-  return /failed \((?:No such file or directory|Invalid argument|Operation not supported|Numerical result out of range|File name too long)\)/.test(
-    stderr,
-  );
+function failureCode(backEnd: BackEnd, code: number, stderr: string): 'rules-refused' | 'tables-locked' | 'restore-failed' {
+  if (code === 4 && backEnd === 'legacy') return 'tables-locked';
+  const refused = code === 4 ? BAD_FOR_KERNEL.test(stderr) : (code === 1 || code === 2) && !NODE_AT_FAULT.test(stderr);
+  return refused ? 'rules-refused' : 'restore-failed';
 }
+
+const BAD_FOR_KERNEL =
+  /failed \((?:No such file or directory|Invalid argument|Operation not supported|Numerical result out of range|File name too long)\)/;
+const NODE_AT_FAULT = /Too many links|[Pp]ermission denied|must be root|unable to initialize table/;
 
 function restoreMessage(program: string, code: number, stderr: string, input: string): string {
   const words = errorMessage(stderr.replace(/^Try `.*$/gm, ''));

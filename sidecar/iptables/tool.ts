@@ -1,13 +1,12 @@
 // Which iptables this node uses. Two back ends can rule one kernel at once and must not be mixed: we join the one that
 // holds rules already, and call its programs by their explicit names.
 
-import type { Family } from '../../shared/endpoint.ts';
+import { FAMILIES, type Family } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { RunProgram } from '../run-program.ts';
 
 export type BackEnd = 'nft' | 'legacy';
 export const BACK_ENDS: readonly BackEnd[] = ['nft', 'legacy'];
-export const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
 
 export interface Tool {
   readonly backEnd: BackEnd;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { CHAINS, endpointChain, serviceChain, serviceHash } from '../../../shared/iptables/chain-names.ts';
 import { NodeRules } from '../../../sidecar/iptables/node-rules.ts';
@@ -222,14 +223,42 @@ for (const backEnd of BACK_ENDS) {
     assert.doesNotMatch(removals ?? '', /ns\/api:http/);
   });
 
+  if (backEnd === 'legacy')
+    on('a lock that others hold fails the write, which works once it is free', async (t) => {
+      const node = await nodeOf(t, backEnd);
+      await node.rules.write(rulesetsOf(services), never);
+      const before = await savedRules(node.namespace, backEnd);
+      const holder = node.namespace.spawn('flock', [
+        '-x',
+        node.namespace.environment['XTABLES_LOCKFILE'] ?? '',
+        'sh',
+        '-c',
+        'echo held; cat',
+      ]);
+      await once(holder.stdout ?? holder, 'data');
+      await assert.rejects(node.rules.write(rulesetsOf([api]), never), { code: 'tables-locked', message: /xtables lock/ });
+      assert.equal(await savedRules(node.namespace, backEnd), before);
+      holder.stdin?.end();
+      await once(holder, 'exit');
+      assert.equal((await node.rules.write(rulesetsOf([api]), never)).how, 'partial');
+    });
+
+  on('a signal aborted before the first commit changes nothing', async (t) => {
+    const node = await nodeOf(t, backEnd);
+    await node.rules.write(rulesetsOf(services), never);
+    const before = await savedRules(node.namespace, backEnd);
+    await assert.rejects(node.rules.write(rulesetsOf([api]), AbortSignal.abort(new Error('stop'))), /stop/);
+    assert.equal(await savedRules(node.namespace, backEnd), before);
+  });
+
   on('the old chains of the userspace proxy are removed once', async (t) => {
     const node = await nodeOf(t, backEnd);
     const old = [
       ['-N', 'KUBE-PORTALS-CONTAINER'],
       ['-A', 'PREROUTING', '-j', 'KUBE-PORTALS-CONTAINER'],
-      ['-A', 'KUBE-PORTALS-CONTAINER', '-d', '172.30.0.41', '-j', 'REDIRECT'],
+      ['-A', 'KUBE-PORTALS-CONTAINER', '-d', '172.30.0.41', '-p', 'tcp', '-j', 'REDIRECT', '--to-ports', '40000'],
     ];
-    for (const args of old.slice(0, 2)) await node.namespace.must(`iptables-${backEnd}`, ['-t', 'nat', ...args]);
+    for (const args of old) await node.namespace.must(`iptables-${backEnd}`, ['-t', 'nat', ...args]);
     await node.rules.write(rulesetsOf(services), never);
     assert.doesNotMatch(await savedRules(node.namespace, backEnd), /KUBE-PORTALS/);
   });

@@ -51,7 +51,9 @@ function rulesetOf(family: Family, services: readonly TestService[]): Ruleset {
     const comment = `-m comment --comment "${key}"`;
     const match = `-d ${address}/${bits} -p ${proto} -m ${proto} --dport ${port}`;
     if (endpoints.length === 0) {
-      filter.get(CHAINS.services)?.push(`${comment} ${match} -j REJECT`);
+      filter
+        .get(CHAINS.services)
+        ?.push(`${comment} ${match} -j REJECT --reject-with ${family === 'IPv6' ? 'icmp6' : 'icmp'}-port-unreachable`);
       continue;
     }
     const chain = serviceChain('SVC', serviceHash(key, protocol));
@@ -106,11 +108,13 @@ function lastByte(address: string): string {
 /** A namespace for one test, removed after it. */
 export async function namespaceFor(t: TestContext, label: string): Promise<Namespace> {
   const namespace = await Namespace.create(label);
-  t.after(async () => {
-    await namespace.close();
-    await rm(namespace.environment['XTABLES_LOCKFILE'] ?? '', { force: true });
-  });
+  t.after(() => removeNamespace(namespace));
   return namespace;
+}
+
+export async function removeNamespace(namespace: Namespace): Promise<void> {
+  await namespace.close();
+  await rm(namespace.environment['XTABLES_LOCKFILE'] ?? '', { force: true });
 }
 
 /** Runs programs inside a namespace, with its own lock of the legacy tables. */

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cleanupIptables } from '../../../sidecar/iptables/cleanup.ts';
+import { NodeRules } from '../../../sidecar/iptables/node-rules.ts';
+import { BACK_ENDS } from '../../../sidecar/iptables/tool.ts';
+import { namespacesMissing } from '../../end-to-end/namespace.ts';
+import { namespaceFor, never, quiet, rulesetsOf, runIn, savedRules, settleOn } from './rulesets.ts';
+
+const skip = await namespacesMissing();
+const services = [
+  { key: 'ns/a:http', address: '172.30.0.41', endpoints: ['10.180.0.1:80', '10.180.0.2:80'] },
+  { key: 'ns/b:http', address: '172.30.0.42', endpoints: [] },
+  { key: 'ns/c:http', address: 'fd00:30::41', endpoints: ['[fd00:180::1]:80'] },
+];
+
+for (const backEnd of BACK_ENDS) {
+  test(`${backEnd}: all that was written goes, rules of others stay`, { skip }, async (t) => {
+    const namespace = await namespaceFor(t, 'cleanup');
+    const tool = `iptables-${backEnd}`;
+    await settleOn(namespace, backEnd);
+    const foreign = [
+      ['-t', 'nat', '-N', 'KUBE-MARK-DROP'],
+      ['-N', 'KUBE-FIREWALL'],
+      ['-A', 'OUTPUT', '-j', 'KUBE-FIREWALL'],
+      ['-A', 'FORWARD', '-s', '192.0.2.1', '-j', 'DROP'],
+      ['-t', 'nat', '-A', 'PREROUTING', '-d', '192.0.2.2', '-j', 'KUBE-MARK-DROP'],
+    ];
+    for (const args of foreign) await namespace.must(tool, args);
+    // An nft table that is empty again still shows: let there be none.
+    for (const table of ['filter', 'nat']) await namespace.must(`ip6tables-${backEnd}`, ['-t', table, '-A', 'OUTPUT', '-d', '2001:db8::1']);
+    const before = await savedRules(namespace, backEnd);
+    await new NodeRules({ run: runIn(namespace), logger: quiet }).write(rulesetsOf(services), never);
+    const cleaned = await cleanupIptables(quiet, never, runIn(namespace));
+    assert.equal(cleaned.jumps, 12);
+    assert.equal(await savedRules(namespace, backEnd), before);
+    assert.deepEqual(await cleanupIptables(quiet, never, runIn(namespace)), { chains: 0, jumps: 0 });
+  });
+}
+
+test('a chain that other rules refer to stays, empty', { skip }, async (t) => {
+  const namespace = await namespaceFor(t, 'cleanup');
+  await new NodeRules({ run: runIn(namespace), logger: quiet }).write(rulesetsOf(services), never);
+  for (const args of [
+    ['-N', 'OTHER'],
+    ['-A', 'OTHER', '-j', 'KUBE-MARK-MASQ'],
+  ]) {
+    await namespace.must('iptables-nft', ['-t', 'nat', ...args]);
+  }
+  await cleanupIptables(quiet, never, runIn(namespace));
+  const left = (await savedRules(namespace, 'nft')).split('\n').filter((line) => line.includes('KUBE-'));
+  assert.deepEqual(left, [':KUBE-MARK-MASQ -', '-A OTHER -j KUBE-MARK-MASQ']);
+});
