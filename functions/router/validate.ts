@@ -5,7 +5,7 @@ import { shown } from '../../shared/rejection.ts';
 import type { Route, RouteTarget, RouteTls } from '../cluster/objects.ts';
 import type { RouterOptions } from '../options.ts';
 import type { AdmittedRoute, InsecurePolicy, RouteService, Termination } from './configuration.ts';
-import { canonicalDomain, isDnsLabel, isDnsSubdomain, isWithinDomain, parentDomain } from './hosts.ts';
+import { isDnsLabel, isDnsSubdomain, isObjectName, isWithinDomain, parentDomain } from './hosts.ts';
 import { pathFlaw } from './paths.ts';
 import { type Problem, isProblem } from './problem.ts';
 
@@ -37,7 +37,7 @@ export function validateRoute(route: Route, options: RouterOptions): RouteFields
 function nameProblem(route: Route): Problem | null {
   const { namespace, name } = route.meta;
   if (!isDnsLabel(namespace)) return invalidName('metadata.namespace', namespace);
-  return isDnsSubdomain(name) ? null : invalidName('metadata.name', name);
+  return isObjectName(name) ? null : invalidName('metadata.name', name);
 }
 
 function invalidName(field: string, text: string): Problem {
@@ -74,9 +74,9 @@ function readWildcard(route: Route, field: string, host: string, options: Router
 /** Denied wins. A wildcard is judged by all that it would serve: its whole domain must be allowed, and no denied host may match it. */
 function domainProblem({ host, displayHost, wildcard }: HostFields, options: RouterOptions): Problem | null {
   const denies = (domain: string): boolean => isWithinDomain(host, domain) || (wildcard && parentDomain(domain) === host);
-  const denied = options.deniedDomains.map(canonicalDomain).some(denies);
+  const denied = options.deniedDomains.some(denies);
   const { allowedDomains } = options;
-  const allowed = allowedDomains.length === 0 || allowedDomains.some((domain) => isWithinDomain(host, canonicalDomain(domain)));
+  const allowed = allowedDomains.length === 0 || allowedDomains.some((domain) => isWithinDomain(host, domain));
   if (allowed && !denied) return null;
   const why = denied ? 'is in a domain that this router denies (router.deniedDomains)' : 'is in none of router.allowedDomains';
   return { field: 'spec.host', reason: 'RouteNotAdmitted', message: `${shown(displayHost)} ${why}` };

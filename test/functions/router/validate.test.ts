@@ -93,8 +93,6 @@ describe('domains', () => {
     ['badexample.com', [], ['example.com'], 'valid'],
     ['www.example.com', ['example.com'], ['www.example.com'], refused],
     ['api.example.com', ['example.com'], ['www.example.com'], 'valid'],
-    ['www.example.com', ['.Example.COM.'], [], 'valid'],
-    ['www.example.com', [], ['EXAMPLE.com'], refused],
   ];
   for (const [host, allowedDomains, deniedDomains, expected] of table) {
     test(`${host}, allowed [${allowedDomains.join()}], denied [${deniedDomains.join()}]: ${expected}`, () => {
