@@ -81,7 +81,8 @@ export class Connection {
   /** One connection, to its end; resolves to why it ended. */
   async #session(address: string): Promise<string> {
     const { tokenFile, handler, logger } = this.#options;
-    const token = (await readFile(tokenFile, 'utf8')).trim();
+    const token = await readToken(tokenFile);
+    if (this.#closing.signal.aborted) return 'the sidecar is stopping';
     const socket = new WebSocket(address, SUBPROTOCOL, {
       headers: { authorization: `Bearer ${token}` },
       perMessageDeflate: false,
@@ -100,10 +101,9 @@ export class Connection {
     this.#closing.signal.addEventListener('abort', close);
 
     socket.on('error', (cause) => (reason ??= errorMessage(cause)));
-    socket.on('unexpected-response', (request, response) => {
-      reason ??= `the host refused the connection with status ${response.statusCode}${response.statusCode === 401 ? ': check the token file' : ''}`;
-      response.destroy();
-      request.destroy();
+    socket.on('unexpected-response', (_request, response) => {
+      const advice = response.statusCode === 401 ? ': check the token file' : '';
+      drop(`the host refused the connection with status ${response.statusCode}${advice}`);
     });
     socket.on('ping', heard);
     socket.on('open', () => {
@@ -129,6 +129,12 @@ export class Connection {
     this.#lastReason = reason;
     this.#options.logger[level]({ address, reason }, 'not connected; trying again');
   }
+}
+
+/** A file that holds several while one replaces another: the first counts. */
+async function readToken(tokenFile: string): Promise<string> {
+  const lines = (await readFile(tokenFile, 'utf8')).split('\n').map((line) => line.trim());
+  return lines.find((line) => line !== '') ?? '';
 }
 
 /** Runs what arrives one after the other; too much of it stops the reading; what throws drops the session, and the rest of it. */
