@@ -1,10 +1,8 @@
-// Host names of routes: what is one, and how they lie within each other. Always by whole labels, never by text alone. Names of
-// objects have nearly the same grammar.
+// Host names of routes: what is one, and how they lie within each other. Always by whole labels, never by text alone.
 
 const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const DNS_LABEL = new RegExp(`^${LABEL}$`);
 const DNS_SUBDOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
-const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 
 /** One DNS-1123 label: lowercase letters, digits and `-`, at most 63 characters. */
 export function isDnsLabel(text: string): boolean {
@@ -14,11 +12,6 @@ export function isDnsLabel(text: string): boolean {
 /** Labels joined by dots, at most 253 characters: a host as `spec.host` may hold it. */
 export function isDnsSubdomain(text: string): boolean {
   return text.length <= 253 && DNS_SUBDOMAIN.test(text);
-}
-
-/** A name as Kubernetes gives to routes and Secrets: like a host, but a label may be longer than 63 characters. */
-export function isObjectName(text: string): boolean {
-  return text.length <= 253 && OBJECT_NAME.test(text);
 }
 
 /** The host without its first label; empty when it has only one. */

@@ -1,11 +1,11 @@
 // Validation of one route by itself: is every field something that the router can serve? Who owns the host, certificates and
-// annotations are judged elsewhere. The first problem found rejects the route.
+// annotations are judged elsewhere, names were when the object was read. The first problem found rejects the route.
 
 import { shown } from '../../shared/rejection.ts';
 import type { Route, RouteTarget, RouteTls } from '../cluster/objects.ts';
 import type { RouterOptions } from '../options.ts';
 import type { AdmittedRoute, InsecurePolicy, RouteService, Termination } from './configuration.ts';
-import { isDnsLabel, isDnsSubdomain, isObjectName, isWithinDomain, parentDomain } from './hosts.ts';
+import { isDnsLabel, isDnsSubdomain, isWithinDomain, parentDomain } from './hosts.ts';
 import { pathFlaw } from './paths.ts';
 import { type Problem, isProblem } from './problem.ts';
 
@@ -16,8 +16,6 @@ type HostFields = Pick<RouteFields, 'host' | 'displayHost' | 'wildcard'>;
 
 /** The route's own fields, judged, or the first thing wrong with them. */
 export function validateRoute(route: Route, options: RouterOptions): RouteFields | Problem {
-  const unnamed = nameProblem(route);
-  if (unnamed !== null) return unnamed;
   const host = readHost(route, options);
   if (isProblem(host)) return host;
   const unwelcome = domainProblem(host, options);
@@ -31,17 +29,6 @@ export function validateRoute(route: Route, options: RouterOptions): RouteFields
   const targetPort = readTargetPort(route.targetPort);
   if (isProblem(targetPort)) return targetPort;
   return { namespace: route.meta.namespace, name: route.meta.name, ...security, ...host, ...path, services, ...targetPort };
-}
-
-/** Names become names of backends and files: anything but a name of Kubernetes is refused here, whatever the source let through. */
-function nameProblem(route: Route): Problem | null {
-  const { namespace, name } = route.meta;
-  if (!isDnsLabel(namespace)) return invalidName('metadata.namespace', namespace);
-  return isObjectName(name) ? null : invalidName('metadata.name', name);
-}
-
-function invalidName(field: string, text: string): Problem {
-  return { field, reason: 'InvalidName', message: `${shown(text)} is not a name of Kubernetes` };
 }
 
 function readHost(route: Route, options: RouterOptions): HostFields | Problem {
