@@ -68,13 +68,18 @@ function ownershipConflict(route: AdmittedRoute, ledger: Ledger): string | null 
   const owner = ledger.hosts.get(hostKey(route));
   if (foreign(owner)) return `${hostKey(route)} is owned by namespace ${owner.namespace}: its route ${owner.name} is older`;
   if (route.wildcard) {
-    const covered = [...(ledger.below.get(route.host)?.values() ?? [])].find(foreign);
-    if (covered === undefined) return null;
-    return `${hostKey(route)} would cover ${covered.host}, which is owned by namespace ${covered.namespace}: its route ${covered.name} is older`;
+    for (const covered of ledger.below.get(route.host)?.values() ?? []) {
+      if (foreign(covered)) return coverConflict(route, covered);
+    }
+    return null;
   }
   const wildcard = ledger.hosts.get(`*.${parentDomain(route.host)}`);
   if (!foreign(wildcard)) return null;
   return `${route.host} is covered by ${hostKey(wildcard)}, which is owned by namespace ${wildcard.namespace}: its route ${wildcard.name} is older`;
+}
+
+function coverConflict(route: AdmittedRoute, covered: AdmittedRoute): string {
+  return `${hostKey(route)} would cover ${covered.host}, which is owned by namespace ${covered.namespace}: its route ${covered.name} is older`;
 }
 
 /** What two routes cannot share even within one namespace. */
