@@ -56,7 +56,7 @@ const digest = z.string().refine(isDigest, 'not a sha256 in hex');
 const perRole = z.object({ router: digest, 'service-proxy': digest });
 const natural = z.number().int().nonnegative();
 
-const versionRefSchema = z.object({
+export const versionRefSchema = z.object({
   number: z.number().int().positive(),
   manifest: digest,
   generation: natural,

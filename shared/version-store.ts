@@ -1,9 +1,13 @@
-// The version store: versions, head and blobs on top of an object store. See `openVersionStore`.
+// The version store: versions, head and blobs on top of an object store. One write decides: the swap of head.json, which
+// gives the next sequence and, to a new version, the next number. All else is written once, before it (blobs) or around it (the
+// trail). This file says what the store does; version-store/ does it.
 
 import type { Digest } from './digest.ts';
 import type { Head, Pin, VersionRef } from './head.ts';
 import type { FileEntry, Manifest, Summary } from './manifest.ts';
 import type { Etag, ObjectStore } from './object-store/object-store.ts';
+import { storeIdentity } from './version-store/identity.ts';
+import { ObjectVersionStore } from './version-store/object-version-store.ts';
 
 export interface HeadRevision {
   readonly head: Head;
@@ -69,6 +73,28 @@ export interface VersionStore {
   readBlob(entry: Pick<FileEntry, 'digest' | 'generation'>, signal?: AbortSignal): Promise<Uint8Array | null>;
   /** A file's bytes, uncompressed and checked against its digest. */
   readFile(entry: FileEntry, signal?: AbortSignal): Promise<Uint8Array>;
+}
+
+export interface VersionStoreOptions {
+  /** The time that manifests and heads are dated with. */
+  readonly now?: () => Date;
+  /** How often `move` asks again after another mover was first. Default 32. */
+  readonly attempts?: number;
+}
+
+const ATTEMPTS = 32;
+
+/**
+ * Opens the versions of an object store; its first use gives the store its id, after a probe of its conditional writes.
+ * @throws HeadgateError stage `store`: `unfit-store` when it lacks them, and whatever the object store says
+ */
+export async function openVersionStore(
+  objects: ObjectStore,
+  options: VersionStoreOptions = {},
+  signal?: AbortSignal,
+): Promise<VersionStore> {
+  const now = options.now ?? (() => new Date());
+  return new ObjectVersionStore(objects, await storeIdentity(objects, now(), signal), now, options.attempts ?? ATTEMPTS);
 }
 
 export type { Digest };
