@@ -34,12 +34,13 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
 
   async function bring(target: RoleTarget, signal: AbortSignal): Promise<Pick<RoleOutcome, 'how'>> {
     const started = now();
+    const first = rules.written === null;
     const tool = await rules.tool(signal);
     const state = composed(target, node, await readKernel(run, tool, signal));
     if (!state.routeLocalnet) await routeLocalnet.turnOff();
     const written = await rules.write(state.rulesets, signal);
     if (state.routeLocalnet) await routeLocalnet.turnOn();
-    flows.committed(state.udp);
+    flows.committed(state.udp, first ? rules.udpFound : []);
     await flows.clean(signal);
     logger.info({ version: target.version, ...written, ms: Math.round(now() - started) }, 'service rules applied');
     return written;

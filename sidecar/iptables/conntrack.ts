@@ -31,12 +31,15 @@ export class ConntrackCleaner {
     this.#logger = logger;
   }
 
-  /** The rules of these services are committed: those that differ from before, and those that went, are to be cleaned. */
-  committed(services: UdpServices): void {
+  /**
+   * The rules of these services are committed: those that differ from before, and those that went, are to be cleaned. `earlier` names
+   * addresses that were served before by whom we do not remember.
+   */
+  committed(services: UdpServices, earlier: readonly string[] = []): void {
     for (const [service, endpoints] of services) {
       if (this.#services.get(service)?.join() !== endpoints.join()) this.#due.add(service);
     }
-    for (const service of this.#services.keys()) if (!services.has(service)) this.#due.add(service);
+    for (const service of [...this.#services.keys(), ...earlier]) if (!services.has(service)) this.#due.add(service);
     this.#services = services;
   }
 
@@ -94,7 +97,8 @@ function parseFlow(line: string): UdpFlow | null {
   return service === null || source === null ? null : { service, source };
 }
 
-function joinAddress(address: string | undefined, port: string | undefined): string | null {
+/** `address:port`, IPv6 in brackets. */
+export function joinAddress(address: string | undefined, port: string | undefined): string | null {
   if (address === undefined || port === undefined) return null;
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -11,6 +11,7 @@ import { glance } from './glance.ts';
 import { type Plan, planFull, planPartial, planRepair } from './plan.ts';
 import { isAnswer, restore } from './restore.ts';
 import { parseSave, type SavedRules } from './save.ts';
+import { udpAddresses } from './saved-udp.ts';
 import { detectTool, saveText, type Tool } from './tool.ts';
 import { removeUserspaceProxy } from './userspace-proxy.ts';
 
@@ -37,6 +38,7 @@ export class NodeRules {
   readonly #now: () => number;
   #tool: Tool | null = null;
   #written: Rulesets | null = null;
+  #udpFound: readonly string[] = [];
   /** False: the node may hold something else than `#written`, so the next write is a full one. */
   #certain = false;
   /** The commit that failed last may have changed something. */
@@ -55,6 +57,11 @@ export class NodeRules {
   /** What was written last; null before the first time. */
   get written(): Rulesets | null {
     return this.#written;
+  }
+
+  /** UDP addresses that the rules served which the first write found on the node. */
+  get udpFound(): readonly string[] {
+    return this.#udpFound;
   }
 
   /** The node's iptables, found once. Throws as `detectTool` does. */
@@ -133,7 +140,10 @@ export class NodeRules {
       if (changed) await this.#revert(tool, this.#written ?? saved);
       throw error;
     }
-    if (this.#written === null) await this.#removeUserspaceProxy(tool, texts);
+    if (this.#written === null) {
+      this.#udpFound = FAMILIES.flatMap((family) => udpAddresses(saved[family]));
+      await this.#removeUserspaceProxy(tool, texts);
+    }
     this.#certain = true;
     this.#written = next;
     return { how: 'restore', ...countChains(plans) };
