@@ -63,6 +63,9 @@ export const resultSchema = z.object({
 });
 export type Result = z.infer<typeof resultSchema>;
 
+/** What a node without WebSockets posts: what it would have said. */
+export const reportSchema = z.object({ hello: helloSchema, results: z.array(resultSchema).max(8) });
+
 export const nodeMessageSchema = z.discriminatedUnion('type', [helloSchema, wantSchema, resultSchema]);
 export type NodeMessage = z.infer<typeof nodeMessageSchema>;
 
