@@ -52,8 +52,10 @@ function serviceEndpoints(service: AdmittedService, subsets: readonly EndpointSu
     const ports = targetPorts(service, subset.ports);
     if (Object.keys(ports).length === 0) continue;
     for (const endpoint of subset.endpoints) {
-      if (!canServe(endpoint) || !isUsable(endpoint.address, subset, report)) continue;
-      const entry = proxyEndpoint(endpoint, ports);
+      if (!canServe(endpoint)) continue;
+      const address = podAddress(endpoint.address, subset, report);
+      if (address === null) continue;
+      const entry = proxyEndpoint(endpoint, address, ports);
       found.set(canonicalJson(entry), entry);
     }
   }
@@ -74,15 +76,15 @@ function canServe({ ready, serving, terminating }: Endpoint): boolean {
   return ready || (serving && terminating);
 }
 
-function isUsable(text: string, { family }: EndpointSubset, report: Report): boolean {
+function podAddress(text: string, { family }: EndpointSubset, report: Report): string | null {
   const address = parseAddress(text);
-  if (address?.family === family && specialUse(address) === null) return true;
+  if (address?.family === family && specialUse(address) === null) return address.text;
   report('endpoints', 'InvalidEndpoint', `${JSON.stringify(text)} is no ${family} address that a pod can have`);
-  return false;
+  return null;
 }
 
-function proxyEndpoint(endpoint: Endpoint, ports: Record<string, number>): ProxyEndpoint {
-  const { address, ready, node, hintZones, hintNodes } = endpoint;
+function proxyEndpoint(endpoint: Endpoint, address: string, ports: Record<string, number>): ProxyEndpoint {
+  const { ready, node, hintZones, hintNodes } = endpoint;
   return { address, ports, ready, node, hintZones: [...hintZones].sort(compareText), hintNodes: [...hintNodes].sort(compareText) };
 }
 

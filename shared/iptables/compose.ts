@@ -4,8 +4,8 @@
 import type { Family } from '../endpoint.ts';
 import { HeadgateError } from '../error.ts';
 import type { Files } from '../files.ts';
-import { readShards } from '../shard.ts';
 import { compareText } from '../json.ts';
+import { readShards } from '../shard.ts';
 import { familyOf } from './addresses.ts';
 import { CHAINS, DISPATCH_PREFIXES } from './chain-names.ts';
 import { dispatchByAddress, dispatchByNodePort, type DispatchChains } from './dispatch.ts';
@@ -19,24 +19,27 @@ import {
   nodePortGates,
   postroutingRules,
 } from './node-chains.ts';
-import { printRule } from './rule.ts';
 import type { ProxyState, Rule, Ruleset, Table, TableState } from './ruleset.ts';
-import { PROXY_PATHS, type ProxyNode, type ProxyOptions, type ProxyService } from './service.ts';
-import { type Chain, serviceChains } from './service-chains.ts';
-import { type AddressEntry, addressEntries, type Dispatch, type NodePortEntry, nodePortEntries } from './service-entries.ts';
-import { type ServiceView, type Situation, viewService } from './service-view.ts';
-import { udpFlows } from './udp-flows.ts';
-
-const CURRENT_KERNEL: NodeKernel = { conntrackLiberal: false, randomFully: true };
+import { PROXY_PATHS, type ProxyNode, type ProxyOptions } from './service.ts';
+import type { Chain } from './service-chains.ts';
+import type { AddressEntry, Dispatch, NodePortEntry } from './service-entries.ts';
+import type { Situation } from './service-view.ts';
+import { type ComposeMemory, composeShards, type ServiceRules } from './shard-rules.ts';
 
 /**
  * What this node sets. A node that the cluster does not know gets the same rules, without addresses and a zone of its own.
  * @param files a version's `iptables/...`; other files are ignored
+ * @param kernel what the node can do
+ * @param memory makes later compositions with the same one cost what changed
  * @throws HeadgateError `bad-content` (stage `plan`) when the options are missing
  */
-export function composeProxy(files: Files, node: string, kernel: NodeKernel = CURRENT_KERNEL): ProxyState {
+export function composeProxy(
+  files: Files,
+  node: string,
+  kernel: NodeKernel = CURRENT_KERNEL,
+  memory: ComposeMemory = new Map(),
+): ProxyState {
   const options = readOptions(files);
-  const services = readShards<ProxyService>(files, PROXY_PATHS.services);
   const found = readShards<ProxyNode>(files, PROXY_PATHS.nodes).find(({ name }) => name === node);
   const situationOf = (family: Family): Situation => ({
     family,
@@ -44,16 +47,17 @@ export function composeProxy(files: Files, node: string, kernel: NodeKernel = CU
     options,
     podCidrs: options.clusterCIDRs.filter((cidr) => familyOf(cidr) === family),
   });
-  const views = { IPv4: viewServices(services, situationOf('IPv4')), IPv6: viewServices(services, situationOf('IPv6')) };
+  const situations = { IPv4: situationOf('IPv4'), IPv6: situationOf('IPv6') };
+  const shards = composeShards(files, situations, memory);
+  const [IPv4, IPv6] = [joined(shards.map((shard) => shard.IPv4)), joined(shards.map((shard) => shard.IPv6))];
   return {
-    rulesets: {
-      IPv4: composeRuleset(situationOf('IPv4'), views.IPv4, kernel),
-      IPv6: composeRuleset(situationOf('IPv6'), views.IPv6, kernel),
-    },
+    rulesets: { IPv4: composeRuleset(situations.IPv4, IPv4, kernel), IPv6: composeRuleset(situations.IPv6, IPv6, kernel) },
     routeLocalnet: options.localhostNodePorts,
-    udp: udpFlows([...views.IPv4, ...views.IPv6]),
+    udp: new Map([...IPv4.udp, ...IPv6.udp].sort(([a], [b]) => compareText(a, b))),
   };
 }
+
+const CURRENT_KERNEL: NodeKernel = { conntrackLiberal: false, randomFully: true };
 
 function readOptions(files: Files): ProxyOptions {
   const content = files.get(PROXY_PATHS.options);
@@ -61,37 +65,35 @@ function readOptions(files: Files): ProxyOptions {
   return JSON.parse(typeof content === 'string' ? content : Buffer.from(content).toString('utf8'));
 }
 
-function viewServices(services: readonly ProxyService[], situation: Situation): ServiceView[] {
-  return services
-    .filter(({ families }) => families.includes(situation.family))
-    .flatMap((service) => service.ports.map((port) => viewService(service, port, situation)));
+function joined(shards: readonly ServiceRules[]): ServiceRules {
+  return {
+    chains: shards.flatMap(({ chains }) => chains),
+    addresses: shards.flatMap(({ addresses }) => addresses).sort(byAddress),
+    nodePorts: shards.flatMap(({ nodePorts }) => nodePorts).sort(byNodePort),
+    healthChecks: shards.flatMap(({ healthChecks }) => healthChecks).sort(compareText),
+    udp: shards.flatMap(({ udp }) => udp),
+  };
 }
 
-function composeRuleset(situation: Situation, views: readonly ServiceView[], kernel: NodeKernel): Ruleset {
-  const addresses = views.flatMap(addressEntries);
-  const nodePorts = views.flatMap(nodePortEntries);
-  const dispatch = (table: Table, kind: Dispatch): DispatchChains =>
-    dispatchByAddress(
-      DISPATCH_PREFIXES[kind],
-      situation.family,
-      addresses.filter((entry) => entry.table === table && entry.dispatch === kind).sort(byAddress),
-    );
-  const filter = filterTable(situation, views, dispatch, nodePorts, kernel);
-  return { family: situation.family, tables: { filter, nat: natTable(situation, views, dispatch, nodePorts, kernel) } };
+function byAddress(a: AddressEntry, b: AddressEntry): number {
+  return compareText(a.address, b.address) || compareText(a.rule, b.rule);
 }
 
-type Dispatcher = (table: Table, kind: Dispatch) => DispatchChains;
+function byNodePort(a: NodePortEntry, b: NodePortEntry): number {
+  return a.nodePort - b.nodePort || compareText(a.rule, b.rule);
+}
 
-function natTable(
-  situation: Situation,
-  views: readonly ServiceView[],
-  dispatch: Dispatcher,
-  nodePorts: readonly NodePortEntry[],
-  kernel: NodeKernel,
-): TableState {
+function composeRuleset(situation: Situation, rules: ServiceRules, kernel: NodeKernel): Ruleset {
+  return {
+    family: situation.family,
+    tables: { filter: filterTable(situation, rules, kernel), nat: natTable(situation, rules, kernel) },
+  };
+}
+
+function natTable(situation: Situation, rules: ServiceRules, kernel: NodeKernel): TableState {
   const { options, podCidrs } = situation;
-  const services = dispatch('nat', 'services');
-  const byNodePort = dispatchByNodePort(ofTable(nodePorts, 'nat'));
+  const services = addressDispatch(situation, rules, 'nat', 'services');
+  const byPort = dispatchByNodePort(rules.nodePorts.filter(({ table }) => table === 'nat'));
   const marksOutside = !options.masqueradeAll && podCidrs.length > 0;
   return {
     chains: new Map<string, readonly Rule[]>([
@@ -100,27 +102,19 @@ function natTable(
       ...(marksOutside ? [[CHAINS.markOutside, markOutsideRules(podCidrs)] satisfies Chain] : []),
       [CHAINS.services, [...services.jumps, ...nodePortGates(situation, CHAINS.nodePorts)]],
       ...services.chains,
-      [CHAINS.nodePorts, byNodePort.jumps],
-      ...byNodePort.chains,
-      ...views.filter(({ served }) => served).flatMap(serviceChains),
+      [CHAINS.nodePorts, byPort.jumps],
+      ...byPort.chains,
+      ...rules.chains,
     ]),
     jumps: JUMPS.nat,
   };
 }
 
-function filterTable(
-  situation: Situation,
-  views: readonly ServiceView[],
-  dispatch: Dispatcher,
-  nodePorts: readonly NodePortEntry[],
-  kernel: NodeKernel,
-): TableState {
-  const [services, external, firewall] = [
-    dispatch('filter', 'services'),
-    dispatch('filter', 'externalServices'),
-    dispatch('filter', 'firewall'),
-  ];
-  const verdicts = dispatchByNodePort(ofTable(nodePorts, 'filter'));
+function filterTable(situation: Situation, rules: ServiceRules, kernel: NodeKernel): TableState {
+  const services = addressDispatch(situation, rules, 'filter', 'services');
+  const external = addressDispatch(situation, rules, 'filter', 'externalServices');
+  const firewall = addressDispatch(situation, rules, 'filter', 'firewall');
+  const verdicts = dispatchByNodePort(rules.nodePorts.filter(({ table }) => table === 'filter'));
   return {
     chains: new Map<string, readonly Rule[]>([
       [CHAINS.services, services.jumps],
@@ -131,25 +125,14 @@ function filterTable(
       ...verdicts.chains,
       [CHAINS.firewall, firewall.jumps],
       ...firewall.chains,
-      [CHAINS.nodePorts, [...localnetGuard(situation), ...healthCheckRules(views)]],
+      [CHAINS.nodePorts, [...localnetGuard(situation), ...rules.healthChecks]],
       [CHAINS.forward, forwardRules(kernel)],
     ]),
     jumps: JUMPS.filter,
   };
 }
 
-/** The load balancer's health checks reach the node even where it takes nothing else. */
-function healthCheckRules(views: readonly ServiceView[]): Rule[] {
-  const services = new Set(views.map(({ service }) => service).filter(({ healthCheckNodePort }) => healthCheckNodePort !== 0));
-  return [...services].map(({ namespace, name, healthCheckNodePort }) =>
-    printRule({ protocol: 'TCP', comment: `${namespace}/${name} health check node port`, port: healthCheckNodePort, jump: ['ACCEPT'] }),
-  );
-}
-
-function ofTable(entries: readonly NodePortEntry[], table: Table): NodePortEntry[] {
-  return entries.filter((entry) => entry.table === table).sort((a, b) => a.nodePort - b.nodePort || compareText(a.rule, b.rule));
-}
-
-function byAddress(a: AddressEntry, b: AddressEntry): number {
-  return compareText(a.address, b.address) || compareText(a.rule, b.rule);
+function addressDispatch({ family }: Situation, { addresses }: ServiceRules, table: Table, kind: Dispatch): DispatchChains {
+  const entries = addresses.filter((entry) => entry.table === table && entry.dispatch === kind);
+  return dispatchByAddress(DISPATCH_PREFIXES[kind], family, entries);
 }

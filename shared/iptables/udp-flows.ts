@@ -7,20 +7,19 @@ import { nodeAddressesWithPorts } from './node-chains.ts';
 import type { TrafficPolicy } from './service.ts';
 import type { ServiceView } from './service-view.ts';
 
-/** `address:port` of every UDP service (node ports with the node's addresses) -> `address:port` of its endpoints here. Sorted. */
-export function udpFlows(views: readonly ServiceView[]): Map<string, readonly string[]> {
-  const flows = views.filter(({ port }) => port.protocol === 'UDP').flatMap(flowsOf);
-  return new Map(flows.sort(([a], [b]) => compareText(a, b)));
-}
+/** `address:port` of a UDP service (a node port with the node's address), and `address:port` of its endpoints here, sorted. */
+export type UdpFlow = readonly [place: string, targets: readonly string[]];
 
-function flowsOf(view: ServiceView): [string, string[]][] {
+/** Where the addresses of a service's port lead; none for other protocols. */
+export function udpFlows(view: ServiceView): UdpFlow[] {
   const { port, service, situation } = view;
+  if (port.protocol !== 'UDP') return [];
   const outside = [...view.externalIPs, ...view.loadBalancerIPs].map((address) => addressPort(address, port.port));
   const onNode = port.nodePort === 0 ? [] : nodeAddressesWithPorts(situation).map((address) => addressPort(address, port.nodePort));
   const inside = view.clusterIPs.map((address) => addressPort(address, port.port));
   return [
-    ...inside.map((place): [string, string[]] => [place, targetsOf(view, [service.internalPolicy])]),
-    ...[...outside, ...onNode].map((place): [string, string[]] => [place, targetsOf(view, ['Cluster', service.externalPolicy])]),
+    ...inside.map((place): UdpFlow => [place, targetsOf(view, [service.internalPolicy])]),
+    ...[...outside, ...onNode].map((place): UdpFlow => [place, targetsOf(view, ['Cluster', service.externalPolicy])]),
   ];
 }
 
