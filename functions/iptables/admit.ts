@@ -8,7 +8,7 @@ import type { ClusterState, Service, ServicePort } from '../cluster/objects.ts';
 import type { IptablesOptions } from '../options.ts';
 import { type Claimant, settleClaims } from './claims.ts';
 import type { ProxyConfiguration } from './configuration.ts';
-import { type Report, serviceReport } from './report.ts';
+import { quoted, type Report, serviceReport } from './report.ts';
 import { readAddresses } from './service-addresses.ts';
 
 /** Seconds, as the API's validation has it. */
@@ -55,7 +55,7 @@ function readService(service: Service, report: Report): Claimant {
 
 function readPolicy(policy: string, field: string, report: Report): TrafficPolicy {
   if (policy !== 'Local' && policy !== 'Cluster' && policy !== '') {
-    report(field, 'InvalidTrafficPolicy', `${JSON.stringify(policy)} is neither Cluster nor Local; Cluster holds`);
+    report(field, 'InvalidTrafficPolicy', `${quoted(policy)} is neither Cluster nor Local; Cluster holds`);
   }
   return policy === 'Local' ? 'Local' : 'Cluster';
 }
@@ -64,7 +64,7 @@ function readAffinity(service: Service, report: Report): number | null {
   const { sessionAffinity: affinity, affinityTimeout: seconds } = service;
   if (affinity !== 'ClientIP') {
     if (affinity !== 'None' && affinity !== '') {
-      report('spec.sessionAffinity', 'InvalidAffinity', `${JSON.stringify(affinity)} is neither None nor ClientIP; None holds`);
+      report('spec.sessionAffinity', 'InvalidAffinity', `${quoted(affinity)} is neither None nor ClientIP; None holds`);
     }
     return null;
   }
@@ -86,9 +86,9 @@ function readPorts(ports: readonly ServicePort[], report: Report): ServicePort[]
   const seen = new Map<string, ServicePort>();
   for (const port of ports) {
     const wrong = [port.port, ...(port.nodePort === 0 ? [] : [port.nodePort])].find((number) => !isPort(number));
-    if (wrong !== undefined) report('spec.ports', 'InvalidPort', `${wrong} of the port ${JSON.stringify(port.name)} is no port`);
+    if (wrong !== undefined) report('spec.ports', 'InvalidPort', `${wrong} of the port ${quoted(port.name)} is no port`);
     else if (seen.has(port.name))
-      report('spec.ports', 'DuplicatePort', `the name ${JSON.stringify(port.name)} is given to several ports; the first has it`);
+      report('spec.ports', 'DuplicatePort', `the name ${quoted(port.name)} is given to several ports; the first has it`);
     else seen.set(port.name, port);
   }
   return [...seen.values()].sort((a, b) => compareText(a.name, b.name));

@@ -10,7 +10,7 @@ import type { ClusterNode } from '../cluster/objects.ts';
 import type { IptablesOptions } from '../options.ts';
 import type { AdmittedService, ProxyConfiguration } from './configuration.ts';
 import { coveringCidrs } from './pod-cidrs.ts';
-import { type Report, settingReport } from './report.ts';
+import { quoted, type Report, serviceReport, settingReport } from './report.ts';
 
 export interface ProxyModel {
   readonly options: ProxyOptions;
@@ -31,7 +31,7 @@ const ZONE_LABEL = 'topology.kubernetes.io/zone';
 export function buildProxy(configuration: ProxyConfiguration, endpoints: Endpoints, nodes: readonly ClusterNode[]): ProxyModel {
   const rejections: Rejection[] = [];
   const services = configuration.services.map((service) => {
-    const report = settingReport('Endpoints', service, rejections);
+    const report = serviceReport(service, rejections);
     const subsets = endpoints.get(`${service.namespace}/${service.name}`)?.subsets ?? [];
     return { ...service, endpoints: serviceEndpoints(service, subsets, report) };
   });
@@ -47,18 +47,23 @@ export function buildProxy(configuration: ProxyConfiguration, endpoints: Endpoin
 /** Those that can serve, in one order, each once: independent of slices. */
 function serviceEndpoints(service: AdmittedService, subsets: readonly EndpointSubset[], report: Report): ProxyEndpoint[] {
   const found = new Map<string, ProxyEndpoint>();
+  const refused = new Set<string>();
   for (const subset of subsets) {
     if (!service.families.includes(subset.family)) continue;
     const ports = targetPorts(service, subset.ports);
     if (Object.keys(ports).length === 0) continue;
     for (const endpoint of subset.endpoints) {
       if (!canServe(endpoint)) continue;
-      const address = podAddress(endpoint.address, subset, report);
-      if (address === null) continue;
+      const address = podAddress(endpoint.address, subset);
+      if (address === null) {
+        refused.add(endpoint.address);
+        continue;
+      }
       const entry = proxyEndpoint(endpoint, address, ports);
       found.set(canonicalJson(entry), entry);
     }
   }
+  if (refused.size > 0) report('endpoints', 'EndpointAddressNotAllowed', refusal([...refused].sort(compareText)));
   return [...found].sort(([a], [b]) => compareText(a, b)).map(([, entry]) => entry);
 }
 
@@ -76,11 +81,15 @@ function canServe({ ready, serving, terminating }: Endpoint): boolean {
   return ready || (serving && terminating);
 }
 
-function podAddress(text: string, { family }: EndpointSubset, report: Report): string | null {
+function podAddress(text: string, { family }: EndpointSubset): string | null {
   const address = parseAddress(text);
-  if (address?.family === family && specialUse(address) === null) return address.text;
-  report('endpoints', 'InvalidEndpoint', `${JSON.stringify(text)} is no ${family} address that a pod can have`);
-  return null;
+  return address?.family === family && specialUse(address) === null ? address.text : null;
+}
+
+function refusal(addresses: readonly string[]): string {
+  const listed = addresses.slice(0, 5).map(quoted).join(', ');
+  const more = addresses.length > 5 ? ` and ${addresses.length - 5} more` : '';
+  return `no rule leads to ${listed}${more}: not an address of a pod (malformed, loopback, link-local, multicast, unspecified or cloud metadata)`;
 }
 
 function proxyEndpoint(endpoint: Endpoint, address: string, ports: Record<string, number>): ProxyEndpoint {
@@ -115,7 +124,7 @@ function readPodCidrs(node: ClusterNode, rejections: Rejection[]): Cidr[] {
   const report = settingReport('Node', { namespace: '', name: node.name }, rejections);
   return node.podCIDRs.flatMap((text) => {
     const cidrs = readCidr(text.trim());
-    if (cidrs.length === 0) report('spec.podCIDRs', 'InvalidCIDR', `${JSON.stringify(text)} is no CIDR such as 10.0.0.0/8`);
+    if (cidrs.length === 0) report('spec.podCIDRs', 'InvalidCIDR', `${quoted(text)} is no CIDR such as 10.0.0.0/8`);
     return cidrs;
   });
 }
@@ -136,6 +145,6 @@ function proxyNode(node: ClusterNode, report: Report): ProxyNode {
 function readNodeAddress(text: string, report: Report): string[] {
   const address = parseAddress(text.trim());
   if (address !== null) return [address.text];
-  report('status.addresses', 'InvalidAddress', `${JSON.stringify(text)} is no address`);
+  report('status.addresses', 'InvalidAddress', `${quoted(text)} is no address`);
   return [];
 }

@@ -21,3 +21,10 @@ export function settingReport(
     rejections.push({ kind, namespace, name, scope: 'setting', field, reason, message });
   };
 }
+
+/** Text from the cluster as it stands in a message: quoted, on one line, cut. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > LONGEST ? `${text.slice(0, LONGEST)}...` : text);
+}
+
+const LONGEST = 80;

@@ -5,7 +5,7 @@ import { type Address, parseAddress, parseCidr, specialUse } from '../../shared/
 import { FAMILIES, type Family } from '../../shared/endpoint.ts';
 import { compareText } from '../../shared/json.ts';
 import type { Service } from '../cluster/objects.ts';
-import type { Report } from './report.ts';
+import { quoted, type Report } from './report.ts';
 
 /** Kinds of addresses by the names of their lists, each with the field that it is read from. */
 export const ADDRESS_FIELDS = {
@@ -51,7 +51,7 @@ function readAddress(text: string, field: string, report: Report): Address[] {
   const address = parseAddress(text.trim());
   const use = address === null ? null : specialUse(address);
   if (address !== null && use === null) return [address];
-  report(field, 'InvalidAddress', `${JSON.stringify(text)} is ${use === null ? 'no address' : `a ${use} address, which no service has`}`);
+  report(field, 'InvalidAddress', `${quoted(text)} is ${use === null ? 'no address' : `a ${use} address, which no service has`}`);
   return [];
 }
 
@@ -59,7 +59,7 @@ function readRanges(texts: readonly string[], families: readonly Family[], repor
   const field = 'spec.loadBalancerSourceRanges';
   const ranges = texts.flatMap((text) => {
     const range = parseCidr(text.trim());
-    if (range === null) report(field, 'InvalidCIDR', `${JSON.stringify(text)} is no CIDR such as 10.0.0.0/8`);
+    if (range === null) report(field, 'InvalidCIDR', `${quoted(text)} is no CIDR such as 10.0.0.0/8`);
     return range === null ? [] : [range];
   });
   return canonical(ranges.filter((range) => isOfFamilies(range, families, field, report)));
