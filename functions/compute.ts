@@ -45,8 +45,19 @@ export interface Computed {
 export function admit(state: ClusterState, options: Options): Admission {
   const router = admitRoutes(state, options);
   const proxy = admitServices(state, options.iptables);
-  return { configuration: { router: router.configuration, proxy }, secrets: router.secrets };
+  const ofRouter = state.rejections.filter(({ kind }) => ROUTER_KINDS.has(kind));
+  const ofProxy = state.rejections.filter(({ kind }) => !ROUTER_KINDS.has(kind));
+  return {
+    configuration: {
+      router: { ...router.configuration, rejections: sortRejections([...router.configuration.rejections, ...ofRouter]) },
+      proxy: { ...proxy, rejections: sortRejections([...proxy.rejections, ...ofProxy]) },
+    },
+    secrets: router.secrets,
+  };
 }
+
+/** Objects of these kinds that could not be read are the router's loss; the others the service proxy's. */
+const ROUTER_KINDS: ReadonlySet<string> = new Set(['Route', 'Ingress', 'Secret', 'Namespace']);
 
 /** The files of the version that runs this configuration with these endpoints. */
 export function compute(configuration: Configuration, endpoints: Endpoints, nodes: readonly ClusterNode[]): Computed {
