@@ -5,6 +5,7 @@ import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import { composeProxy } from '../../shared/iptables/compose.ts';
 import type { NodeKernel } from '../../shared/iptables/node-chains.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
+import type { ComposeMemory } from '../../shared/iptables/shard-rules.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { RoleApplier, RoleOutcome, RoleTarget } from '../role.ts';
 import { type RunProgram, runProgram } from '../run-program.ts';
@@ -31,12 +32,13 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
   const rules = new NodeRules({ run, logger, now });
   const flows = new ConntrackCleaner(run, logger);
   const routeLocalnet = new RouteLocalnet(run);
+  const memory: ComposeMemory = new Map();
 
   async function bring(target: RoleTarget, signal: AbortSignal): Promise<Pick<RoleOutcome, 'how'>> {
     const started = now();
     const first = rules.written === null;
     const tool = await rules.tool(signal);
-    const state = composed(target, node, await readKernel(run, tool, signal));
+    const state = composed(target, node, await readKernel(run, tool, signal), memory);
     if (!state.routeLocalnet) await routeLocalnet.turnOff();
     const written = await rules.write(state.rulesets, signal);
     if (state.routeLocalnet) await routeLocalnet.turnOn();
@@ -74,9 +76,9 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
   };
 }
 
-function composed(target: RoleTarget, node: string, kernel: NodeKernel): ProxyState {
+function composed(target: RoleTarget, node: string, kernel: NodeKernel, memory: ComposeMemory): ProxyState {
   try {
-    return composeProxy(target.files, node, kernel);
+    return composeProxy(target.files, node, kernel, memory);
   } catch (cause) {
     throw new HeadgateError(
       'bad-content',
