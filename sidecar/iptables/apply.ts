@@ -18,7 +18,7 @@ export interface IptablesRoleOptions {
   /** The Node's name: it selects local endpoints, zone and addresses. */
   readonly node: string;
   readonly logger: Logger;
-  /** Runs iptables, conntrack and sysctl; default: in this process's network namespace. */
+  /** Runs iptables, conntrack, and what reads and sets kernel settings; default: in this process's network namespace. */
   readonly run?: RunProgram;
   /** Milliseconds on a clock that only goes forward. */
   readonly now?: () => number;
@@ -38,11 +38,11 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
     const started = now();
     const first = rules.written === null;
     const tool = await rules.tool(signal);
-    const state = composed(target, node, await readKernel(run, tool, signal), memory);
+    const state = composed(target, node, await readKernel(run, tool), memory);
     if (!state.routeLocalnet) await routeLocalnet.turnOff();
     const written = await rules.write(state.rulesets, signal);
-    if (state.routeLocalnet) await routeLocalnet.turnOn();
     flows.committed(state.udp, first ? rules.udpFound : []);
+    if (state.routeLocalnet) await routeLocalnet.turnOn();
     await flows.clean(signal);
     logger.info({ version: target.version, ...written, ms: Math.round(now() - started) }, 'service rules applied');
     return written;

@@ -1,7 +1,7 @@
 // The rules of the service proxy on this node: knows what was written last, writes the next ruleset by the smallest change
 // that does it, goes back when the node refuses it, and puts right what others changed.
 
-import { FAMILIES } from '../../shared/endpoint.ts';
+import { FAMILIES, type Family } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
@@ -66,8 +66,11 @@ export class NodeRules {
 
   /** The node's iptables, found once. Throws as `detectTool` does. */
   async tool(signal: AbortSignal): Promise<Tool> {
-    this.#tool ??= await detectTool(this.#run, signal);
-    return this.#tool;
+    if (this.#tool !== null) return this.#tool;
+    const tool = await detectTool(this.#run, signal);
+    if (!tool.families.includes('IPv6')) this.#logger.warn('this kernel does not filter IPv6; IPv6 services are left out on this node');
+    this.#tool = tool;
+    return tool;
   }
 
   /**
@@ -115,7 +118,7 @@ export class NodeRules {
   async #writePartial(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written | null> {
     const before = this.#written;
     if (before === null) return null;
-    const plans = perFamily((family) => planPartial(before[family], next[family]));
+    const plans = plansFor(tool, (family) => planPartial(before[family], next[family]));
     signal.throwIfAborted();
     try {
       await this.#commit(tool, plans, 'partial');
@@ -131,7 +134,7 @@ export class NodeRules {
   async #writeFull(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written> {
     const texts = await this.#saveTexts(tool, signal);
     const saved = perFamily((family) => parseSave(family, texts[family]));
-    const plans = perFamily((family) => planFull(saved[family], next[family]));
+    const plans = plansFor(tool, (family) => planFull(saved[family], next[family]));
     signal.throwIfAborted();
     try {
       await this.#commit(tool, plans, 'full');
@@ -155,7 +158,7 @@ export class NodeRules {
       const saved = await this.#savedRules(tool);
       await this.#commit(
         tool,
-        perFamily((family) => planFull(saved[family], before[family])),
+        plansFor(tool, (family) => planFull(saved[family], before[family])),
         'full',
       );
       this.#certain = this.#written !== null;
@@ -179,7 +182,7 @@ export class NodeRules {
   }
 
   async #removeUserspaceProxy(tool: Tool, texts: PerFamily<string>): Promise<void> {
-    for (const family of FAMILIES) {
+    for (const family of tool.families) {
       await removeUserspaceProxy(this.#run, tool, family, texts[family]).catch((error: unknown) => {
         this.#logger.info({ family, error: errorMessage(error) }, 'chains of the userspace proxy could not be removed');
       });
@@ -190,7 +193,7 @@ export class NodeRules {
   async #differences(tool: Tool, rulesets: Rulesets, signal: AbortSignal): Promise<PerFamily<Plan>> {
     const started = this.#now();
     const saved = await this.#savedRules(tool, signal);
-    const plans = perFamily((family) => planRepair(saved[family], rulesets[family]));
+    const plans = plansFor(tool, (family) => planRepair(saved[family], rulesets[family]));
     const ended = this.#now();
     this.#compareFrom = ended + (ended - started) / COMPARISON_SHARE;
     return plans;
@@ -202,18 +205,22 @@ export class NodeRules {
   }
 
   async #saveTexts(tool: Tool, signal?: AbortSignal): Promise<PerFamily<string>> {
-    const IPv4 = await saveText(this.#run, tool.backEnd, 'IPv4', signal);
-    const IPv6 = await saveText(this.#run, tool.backEnd, 'IPv6', signal);
-    return { IPv4, IPv6 };
+    const texts = { IPv4: '', IPv6: '' };
+    for (const family of tool.families) texts[family] = await saveText(this.#run, tool.backEnd, family, signal);
+    return texts;
   }
 
   async #glance(tool: Tool, rulesets: Rulesets, signal?: AbortSignal): Promise<string | null> {
     const seen: string[] = [];
-    for (const family of FAMILIES) {
+    for (const family of tool.families) {
       const listed = await glance(this.#run, tool, family, rulesets[family], signal);
       if (listed === null) return null;
       seen.push(listed);
     }
     return seen.join('\n');
   }
+}
+
+function plansFor(tool: Tool, planOf: (family: Family) => Plan): PerFamily<Plan> {
+  return perFamily((family) => (tool.families.includes(family) ? planOf(family) : []));
 }

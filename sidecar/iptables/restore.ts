@@ -4,7 +4,7 @@ import type { Family } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { RunProgram } from '../run-program.ts';
 import type { TableChange } from './plan.ts';
-import { type BackEnd, isNewerOrSame, programName, type Tool } from './tool.ts';
+import { type BackEnd, type InstalledTool, isLocked, isNewerOrSame, programName } from './tool.ts';
 
 /** Seconds that the legacy tool waits for the lock of the tables; without a limit it waits for ever. */
 const LOCK_WAIT_SECONDS = 5;
@@ -18,7 +18,13 @@ const LONGEST_MESSAGE = 2_000;
  *   the legacy tables, `restore-failed` when it could not be done now (memory, permission); all of stage `apply` and in the tool's own
  *   words. What `run` throws goes through: then nobody knows.
  */
-export async function restore(run: RunProgram, tool: Tool, family: Family, change: TableChange, load: 'full' | 'partial'): Promise<void> {
+export async function restore(
+  run: RunProgram,
+  tool: InstalledTool,
+  family: Family,
+  change: TableChange,
+  load: 'full' | 'partial',
+): Promise<void> {
   const program = programName(tool.backEnd, family, 'restore');
   const input = restoreText(change, load === 'full' && listsFirst(tool, change));
   const result = await run([program, '--noflush', '-w', String(LOCK_WAIT_SECONDS)], {
@@ -61,16 +67,15 @@ export function restoreText(change: TableChange, listFirst = false): string {
  * it does not make missing built-in chains by itself, so they are declared, and a declaration sets the policy. Filter is left alone
  * for that: its policies are the administrator's, and may change while we load.
  */
-function listsFirst(tool: Tool, change: TableChange): boolean {
+function listsFirst(tool: InstalledTool, change: TableChange): boolean {
   return tool.backEnd === 'nft' && change.table === 'nat' && isNewerOrSame(tool.version, '1.8.5');
 }
 
 /**
- * Exit 2 is bad usage: a line that does not parse. nft exits 4 for whatever the kernel answered, in words; legacy exits 4 for the lock and 1
- * for what the kernel did not take.
+ * Exit 2 is bad usage: a line that does not parse. What the kernel did not take is exit 4 and in words for nft, exit 1 for legacy.
  */
 function failureCode(backEnd: BackEnd, code: number, stderr: string): 'rules-refused' | 'tables-locked' | 'restore-failed' {
-  if (code === 4 && backEnd === 'legacy') return 'tables-locked';
+  if (isLocked(backEnd, code)) return 'tables-locked';
   const refused = code === 4 ? BAD_FOR_KERNEL.test(stderr) : (code === 1 || code === 2) && !NODE_AT_FAULT.test(stderr);
   return refused ? 'rules-refused' : 'restore-failed';
 }

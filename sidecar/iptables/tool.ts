@@ -8,10 +8,15 @@ import type { RunProgram } from '../run-program.ts';
 export type BackEnd = 'nft' | 'legacy';
 export const BACK_ENDS: readonly BackEnd[] = ['nft', 'legacy'];
 
-export interface Tool {
+export interface InstalledTool {
   readonly backEnd: BackEnd;
   /** `1.8.9` */
   readonly version: string;
+}
+
+export interface Tool extends InstalledTool {
+  /** Those that this kernel can filter; IPv6 may be switched off. */
+  readonly families: readonly Family[];
 }
 
 /** Older releases corrupt large nft loads or lack `-w` in restore. */
@@ -32,12 +37,12 @@ export async function detectTool(run: RunProgram, signal: AbortSignal): Promise<
   const [first, second] = await installedTools(run, signal);
   if (first === undefined) throw new HeadgateError('iptables-missing', 'check', `iptables is not installed on this node; ${INSTALL}`);
   const tool = second === undefined ? first : await toolInUse(run, [first, second], signal);
-  if (isNewerOrSame(tool.version, OLDEST)) return tool;
+  if (isNewerOrSame(tool.version, OLDEST)) return { ...tool, families: await supportedFamilies(run, tool.backEnd, signal) };
   throw new HeadgateError('iptables-too-old', 'check', `iptables ${tool.version} (${tool.backEnd}) is too old; ${INSTALL}`);
 }
 
 /** Both back ends, when both are there; nft first. */
-export async function installedTools(run: RunProgram, signal: AbortSignal): Promise<Tool[]> {
+export async function installedTools(run: RunProgram, signal: AbortSignal): Promise<InstalledTool[]> {
   const versions = await Promise.all(BACK_ENDS.map((backEnd) => installedVersion(run, backEnd, signal)));
   return BACK_ENDS.flatMap((backEnd, index) => {
     const version = versions[index] ?? null;
@@ -81,13 +86,41 @@ async function installedVersion(run: RunProgram, backEnd: BackEnd, signal: Abort
   }
 }
 
-async function toolInUse(run: RunProgram, installed: readonly [Tool, Tool], signal: AbortSignal): Promise<Tool> {
-  const seen: { tool: Tool; kubernetes: boolean; rules: boolean }[] = [];
+async function toolInUse(run: RunProgram, installed: readonly [InstalledTool, InstalledTool], signal: AbortSignal): Promise<InstalledTool> {
+  const seen: { tool: InstalledTool; kubernetes: boolean; rules: boolean }[] = [];
   for (const tool of installed) {
-    const texts = await Promise.all(FAMILIES.map((family) => saveText(run, tool.backEnd, family, signal)));
+    const texts = await Promise.all(FAMILIES.map((family) => savedIfAny(run, tool.backEnd, family, signal)));
     const text = texts.join('\n');
     seen.push({ tool, kubernetes: /^:KUBE-/m.test(text), rules: /^-A /m.test(text) });
   }
   const used = seen.find(({ kubernetes }) => kubernetes) ?? seen.find(({ rules }) => rules);
   return used?.tool ?? installed[0];
+}
+
+/** What cannot be read holds no rules that matter here. */
+async function savedIfAny(run: RunProgram, backEnd: BackEnd, family: Family, signal: AbortSignal): Promise<string> {
+  try {
+    return await saveText(run, backEnd, family, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof HeadgateError && error.code === 'save-failed') return '';
+    throw error;
+  }
+}
+
+/** IPv6 is left out where IPv4 works and IPv6 does not; where neither works, writing will say why. */
+async function supportedFamilies(run: RunProgram, backEnd: BackEnd, signal: AbortSignal): Promise<readonly Family[]> {
+  const works = await Promise.all(FAMILIES.map((family) => listsTable(run, backEnd, family, signal)));
+  return works[0] === true && works[1] === false ? ['IPv4'] : FAMILIES;
+}
+
+async function listsTable(run: RunProgram, backEnd: BackEnd, family: Family, signal: AbortSignal): Promise<boolean> {
+  const argv = [programName(backEnd, family, 'restore'), '--noflush', '-w', '5'];
+  const { code } = await run(argv, { input: '*nat\n-S POSTROUTING\nCOMMIT\n', signal });
+  return code === 0 || isLocked(backEnd, code);
+}
+
+/** Exit 4 of legacy: others kept the lock of the tables. nft has no lock and uses 4 for what the kernel answered. */
+export function isLocked(backEnd: BackEnd, code: number): boolean {
+  return backEnd === 'legacy' && code === 4;
 }

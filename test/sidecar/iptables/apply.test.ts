@@ -147,10 +147,32 @@ test('a node without iptables is a failure that says what to install', async () 
   assert.deepEqual(await role.repairDrift(never), { repaired: [] });
 });
 
+test('a node whose kernel does not filter IPv6 runs the IPv4 rules', { skip }, async (t) => {
+  const namespace = await namespaceFor(t, 'role');
+  const run = runIn(namespace);
+  const without: RunProgram = (argv, given) => (argv[0]?.startsWith('ip6') === true ? run(['false']) : run(argv, given));
+  const role = iptablesRole({ node: 'n1', logger: quiet, run: without });
+  assert.equal((await role.apply(target(1, everything), never)).outcome, 'applied');
+  assert.deepEqual(await role.repairDrift(never), { repaired: [] });
+  const [ipv4 = '', ipv6 = ''] = (await savedRules(namespace, 'nft')).split('--- IPv6');
+  assert.match(ipv4, /10\.180\.0\.3:8080/);
+  assert.doesNotMatch(ipv6, /KUBE-/);
+});
+
+test('a node whose conntrack is liberal lets invalid packets through', { skip }, async (t) => {
+  const namespace = await namespaceFor(t, 'role');
+  const role = iptablesRole({ node: 'n1', logger: quiet, run: runIn(namespace) });
+  await role.apply(target(1, [plain]), never);
+  assert.match(await savedRules(namespace, 'nft'), /--ctstate INVALID -j DROP/);
+  await namespace.must('tee', ['/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal'], '1');
+  await role.apply(target(2, [plain]), never);
+  assert.doesNotMatch(await savedRules(namespace, 'nft'), /--ctstate INVALID/);
+});
+
 test('route_localnet follows localhost node ports', { skip }, async (t) => {
   const namespace = await namespaceFor(t, 'role');
   const role = iptablesRole({ node: 'n1', logger: quiet, run: runIn(namespace) });
-  const value = async (): Promise<string> => (await namespace.must('sysctl', ['-n', 'net.ipv4.conf.all.route_localnet'])).trim();
+  const value = async (): Promise<string> => (await namespace.must('cat', ['/proc/sys/net/ipv4/conf/all/route_localnet'])).trim();
   await role.apply(target(1, everything), never);
   assert.equal(await value(), '0');
   await role.apply(target(2, everything, { localhostNodePorts: true }), never);

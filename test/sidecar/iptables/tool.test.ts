@@ -54,12 +54,19 @@ for (const { name, rules, found } of cases) {
 
 test('one back end that is installed alone is used', async () => {
   const tool = await detectTool(installed({ legacy: '1.8.7' }), never);
-  assert.deepEqual(tool, { backEnd: 'legacy', version: '1.8.7' });
+  assert.deepEqual(tool, { backEnd: 'legacy', version: '1.8.7', families: ['IPv4', 'IPv6'] });
 });
 
 test('none or an old one is an error that says what to install', async () => {
   await assert.rejects(detectTool(installed({}), never), { code: 'iptables-missing', message: /install iptables/ });
   await assert.rejects(detectTool(installed({ nft: '1.8.2' }), never), { code: 'iptables-too-old', message: /1\.8\.2.*install/ });
+});
+
+test('IPv6 is left out where only IPv4 can be listed', { skip }, async (t) => {
+  const run = runIn(await namespaceFor(t, 'detect'));
+  const without: RunProgram = (argv, options) => (argv[0]?.startsWith('ip6') === true ? run(['false']) : run(argv, options));
+  assert.deepEqual((await detectTool(without, never)).families, ['IPv4']);
+  assert.deepEqual((await detectTool(run, never)).families, ['IPv4', 'IPv6']);
 });
 
 /** A machine with other versions than this one. */
