@@ -1,7 +1,7 @@
 // The sidecar's own small HTTP server: /healthz, /readyz, /metrics.
 
 import { createServer, type ServerResponse } from 'node:http';
-import { errnoCode, HeadgateError } from '../shared/error.ts';
+import { type Listen, listenOn } from '../shared/listen.ts';
 import { PROMETHEUS_TYPE } from '../shared/prometheus.ts';
 
 export interface HealthServer {
@@ -17,17 +17,12 @@ export interface Health {
 }
 
 /** @throws HeadgateError `port-in-use` or `bad-listen` (stage `serve`) */
-export async function serveHealth(listen: { readonly host: string; readonly port: number }, health: Health): Promise<HealthServer> {
+export async function serveHealth(listen: Listen, health: Health): Promise<HealthServer> {
   const server = createServer((request, response) => {
     answer(request.url ?? '', response, health).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) => reject(listenError(listen, cause)));
-    server.listen(listen.port, listen.host, resolve);
-  });
-  const address = server.address();
   return {
-    port: typeof address === 'object' && address !== null ? address.port : listen.port,
+    port: await listenOn(server, listen),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -48,13 +43,4 @@ async function answer(url: string, response: ServerResponse, health: Health): Pr
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
   response.writeHead(status, { 'content-type': type }).end(body);
-}
-
-function listenError({ host, port }: { readonly host: string; readonly port: number }, cause: Error): HeadgateError {
-  if (errnoCode(cause) === 'EADDRINUSE') {
-    return new HeadgateError('port-in-use', 'serve', `${host}:${port} is taken by another program; choose another with --listen`, {
-      cause,
-    });
-  }
-  return new HeadgateError('bad-listen', 'serve', `cannot listen on ${host}:${port}; choose another address with --listen`, { cause });
 }

@@ -2,6 +2,7 @@
 
 import { errorMessage } from '../shared/error.ts';
 import type { BackoffRange } from '../shared/backoff.ts';
+import type { Listen } from '../shared/listen.ts';
 import type { Logger } from '../shared/logger.ts';
 import { RELEASE } from '../shared/release.ts';
 import type { Role } from '../shared/role.ts';
@@ -26,7 +27,7 @@ export interface SidecarOptions {
   readonly roles: ReadonlyMap<Role, (state: string) => Promise<RoleApplier>>;
   readonly sealingKeys: readonly SealingKey[];
   /** Where /healthz, /readyz and /metrics are served; null: nowhere. */
-  readonly listen: { readonly host: string; readonly port: number } | null;
+  readonly listen: Listen | null;
   readonly logger: Logger;
   /** How long to wait, for tests. */
   readonly timings?: RoleTimings;

@@ -18,8 +18,8 @@ export interface StateDirectory {
 }
 
 const LOCK = /^lock-(\d+)\.sock$/;
-/** A Unix socket's path holds 107 bytes; HAProxy's own sockets lie under the folder too. */
-const LONGEST_PATH = 80;
+/** A Unix socket's path holds 107 bytes. */
+const LONGEST_PATH = 90;
 
 /**
  * Makes the folder when it is absent (0700) and holds it until `release` or the end of the process.

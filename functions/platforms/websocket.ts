@@ -9,9 +9,10 @@ import type { Logger } from '../../shared/logger.ts';
 import { SUBPROTOCOL } from '../../shared/protocol.ts';
 import type { BlobFrames } from '../blob-frames.ts';
 import type { HeadSource } from '../head-source.ts';
-import { PROBLEM_TYPE, type Problem, problemOf, problemText, statusTitle } from '../problem.ts';
+import { type Problem, problemOf } from '../problem.ts';
 import { type StreamReports, StreamSession } from '../stream.ts';
 import { bearerAllowed } from '../tokens.ts';
+import { refuseUpgrade } from './node-server.ts';
 
 export interface StreamServerOptions {
   readonly source: HeadSource;
@@ -53,9 +54,8 @@ export class StreamServer {
 
   /** Takes over a socket whose request asked for an upgrade. */
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    socket.on('error', () => socket.destroy());
     const problem = await this.#refusal(request);
-    if (problem !== null) return refuse(socket, problem);
+    if (problem !== null) return refuseUpgrade(socket, problem);
     this.#server.handleUpgrade(request, socket, head, (connection) => this.#open(connection));
   }
 
@@ -127,18 +127,4 @@ function closeOf(connection: WebSocket): (code: number, reason: string) => void 
     connection.close(code, reason);
     setTimeout(() => connection.terminate(), CLOSE_MS).unref();
   };
-}
-
-function refuse(socket: Duplex, problem: Problem): void {
-  const body = problemText(problem);
-  socket.end(
-    [
-      `HTTP/1.1 ${problem.status} ${statusTitle(problem.status)}`,
-      `Content-Type: ${PROBLEM_TYPE}`,
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  );
 }
