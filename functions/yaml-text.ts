@@ -1,7 +1,9 @@
 // YAML and JSON as text -> plain values, with the line of everything that is wrong. Aliases are limited, a key that stands
 // twice is an error, and nothing is guessed.
 
-import { LineCounter, parseAllDocuments } from 'yaml';
+import { type Document, LineCounter, parseAllDocuments, visit } from 'yaml';
+import { errorMessage } from '../shared/error.ts';
+import { shown } from '../shared/rejection.ts';
 import { firstOffence } from './json-offence.ts';
 
 /** One document of a text, and the line that it begins on. */
@@ -34,7 +36,9 @@ export function parseYaml(text: string): TextDocument[] {
     try {
       return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), line };
     } catch (thrown) {
-      throw new UnparsableText(line, thrown instanceof Error ? oneLine(thrown.message) : 'cannot be read');
+      const message = oneLine(errorMessage(thrown));
+      const at = message.startsWith('Unresolved alias') ? unresolvedAlias(document) : null;
+      throw new UnparsableText(at === null ? line : lines.linePos(at).line, message);
     }
   });
 }
@@ -46,11 +50,29 @@ export function parseJson(text: string): TextDocument {
   } catch {
     const offence = firstOffence(text);
     const line = text.slice(0, offence).split('\n').length;
-    const found = offence < text.length ? `unexpected ${JSON.stringify(text[offence])}` : 'the text ends too early';
+    const found = offence < text.length ? `unexpected ${shown(text[offence] ?? '')}` : 'the text ends too early';
     throw new UnparsableText(line, `not JSON: ${found}`);
   }
 }
 
+/** Where an alias without an anchor stands: the parser says only that there is one. */
+function unresolvedAlias(document: Document.Parsed): number | null {
+  let at: number | null = null;
+  visit(document, {
+    Alias(_key, alias) {
+      if (alias.resolve(document) !== undefined) return undefined;
+      at = alias.range?.[0] ?? null;
+      return visit.BREAK;
+    },
+  });
+  return at;
+}
+
+/** The parser's words on one line, in printable ASCII, without the text that it quotes: that may be part of a secret. */
 function oneLine(message: string): string {
-  return message.replace(/\s+/g, ' ').trim();
+  return message
+    .replace(/\s+/g, ' ')
+    .replace(/: .*$/, '')
+    .replace(/[^\x20-\x7e]/g, '?')
+    .trim();
 }

@@ -16,7 +16,7 @@ export function readManifests(text: string, file: string): Projection[] {
   return documentsOf(text, file).flatMap(({ value, line }) =>
     value === null || value === undefined
       ? []
-      : objectsOf(value, { apiVersion: null, kind: null }, (message) => badManifest(file, line, message)),
+      : objectsOf(value, { apiVersion: null, kind: null, depth: 0 }, (message) => badManifest(file, line, message)),
   );
 }
 
@@ -24,7 +24,12 @@ export function readManifests(text: string, file: string): Projection[] {
 interface ItemType {
   readonly apiVersion: string | null;
   readonly kind: string | null;
+  /** How many lists the item is in. */
+  readonly depth: number;
 }
+
+/** Lists within lists that are followed: nobody writes more than two. */
+const DEEPEST = 16;
 
 type Refuse = (message: string) => HeadgateError;
 
@@ -45,7 +50,9 @@ function objectsOf(raw: unknown, listed: ItemType, refuse: Refuse): Projection[]
   if (typeof kind !== 'string' || kind === '') throw refuse('the object has no kind');
   if (typeof apiVersion !== 'string' || apiVersion === '') throw refuse(`the object of kind ${shown(kind)} has no apiVersion`);
   if (isList(kind, values)) {
-    const itemType = kind === 'List' ? { apiVersion: null, kind: null } : { apiVersion, kind: kind.slice(0, -'List'.length) };
+    const depth = listed.depth + 1;
+    if (depth > DEEPEST) throw refuse(`lists within lists, more than ${DEEPEST} deep`);
+    const itemType = kind === 'List' ? { apiVersion: null, kind: null, depth } : { apiVersion, kind: kind.slice(0, -'List'.length), depth };
     const items = values['items'] ?? [];
     if (!Array.isArray(items)) throw refuse(`items of ${shown(kind)}: expected a list`);
     return items.flatMap((item: unknown) => objectsOf(item, itemType, refuse));

@@ -63,7 +63,7 @@ describe('YAML', () => {
     ['\ta: 1\n', 1, /[Tt]ab/],
     ['a: b: c\n', 1, /./],
     ['x: 0\na: 1\n b: 2\n', 2, /./],
-    ['a: 1\n---\nb: *nowhere\n', 3, /nowhere/],
+    ['a: 1\n---\nb: 1\nc: &x 1\nd: [*x, *nowhere]\n', 5, /^Unresolved alias \(the anchor must be set before the alias\)$/],
     ['- a\nb: 1\n', 2, /./],
   ];
   for (const [text, line, words] of bad) {
@@ -73,6 +73,20 @@ describe('YAML', () => {
       assert.match(error.message, words);
     });
   }
+
+  test('what a text holds is not repeated: it may be a secret', () => {
+    const texts = [
+      'a: "hunter2\n',
+      'a: *hunter2\n',
+      'a: |hunter2\n',
+      'a: b\n"hunter2" x\n',
+      '@hunter2\n',
+      'a: {b: hunter2\n',
+      '%hunter2\n---\na: [\n',
+      'a: 1\na: hunter2\n',
+    ];
+    for (const text of texts) assert.doesNotMatch(failure(() => parseYaml(text)).message, /hunter2/, text);
+  });
 
   test('a bomb of aliases is refused; hundreds of uses of an anchor are not', () => {
     const level = (name: string, of: string): string => `${name}: &${name} [${Array.from({ length: 10 }, () => of).join(', ')}]\n`;
