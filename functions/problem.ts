@@ -37,12 +37,9 @@ export function problemText({ status, code, detail }: Problem): string {
 
 /** Codes that are the asker's mistake, and the status that says so; every other error is ours. */
 const STATUS_OF_CODE: Readonly<Record<string, number>> = {
-  'no-such-version': 404,
-  'no-such-file': 404,
-  'no-head': 409,
-  'no-version': 409,
-  'not-pinned': 409,
-  'version-condemned': 409,
+  'unknown-version': 404,
+  'unknown-file': 404,
+  'no-versions': 409,
 };
 
 /** What to answer for an error that was thrown. */

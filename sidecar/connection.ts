@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { type BackoffRange, backoffMs } from '../shared/backoff.ts';
-import { errorMessage } from '../shared/error.ts';
+import { errorMessage, HeadgateError } from '../shared/error.ts';
 import type { Logger } from '../shared/logger.ts';
 import { SUBPROTOCOL } from '../shared/protocol.ts';
 
@@ -133,7 +133,12 @@ export class Connection {
 
 /** A file that holds several while one replaces another: the first counts. */
 async function readToken(tokenFile: string): Promise<string> {
-  const lines = (await readFile(tokenFile, 'utf8')).split('\n').map((line) => line.trim());
+  const text = await readFile(tokenFile, 'utf8').catch((cause: unknown) => {
+    throw new HeadgateError('token-file-unreadable', 'stream', `the token file ${tokenFile} cannot be read; give a readable one`, {
+      cause,
+    });
+  });
+  const lines = text.split('\n').map((line) => line.trim());
   return lines.find((line) => line !== '') ?? '';
 }
 

@@ -50,7 +50,7 @@ async function world(t: TestContext, operatorToken: string | null = null) {
   const operations = {
     versions: async () => [{ number: 1 }],
     version: async (number: number) => {
-      if (number > 1) throw new HeadgateError('no-such-version', 'usage', `there is no version ${number}`);
+      if (number > 1) throw new HeadgateError('unknown-version', 'usage', `there is no version ${number}`);
       return { number };
     },
     diff: async (from: number, to: number) => ({ from, to }),
@@ -182,7 +182,7 @@ test('a wrong question to an operator endpoint says what was expected', async (t
   }
   assertProblem(await ask('POST', '/rollback', { version: 1, reason: 'x', author: 'reconcile' }), 400, 'bad-request');
   for (const query of ['', '?from=1', '?from=a&to=2', '?from=0&to=1']) assertProblem(await ask('GET', `/diff${query}`), 400, 'bad-request');
-  assertProblem(await ask('GET', '/versions/9'), 404, 'no-such-version');
+  assertProblem(await ask('GET', '/versions/9'), 404, 'unknown-version');
   assert.deepEqual(rollbacks, []);
 });
 

@@ -1,0 +1,83 @@
+// The sidecar as a program: the router by HAProxy, the service proxy by iptables, until it is told to stop. What it started
+// (HAProxy) and wrote (rules) stays.
+
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { errorMessage, HeadgateError } from '../shared/error.ts';
+import type { Listen } from '../shared/listen.ts';
+import type { Logger } from '../shared/logger.ts';
+import type { Role } from '../shared/role.ts';
+import { parseSealingKey, type SealingKey } from '../shared/seal.ts';
+import { claimRole, type RoleClaim } from './claim.ts';
+import { haproxyRole } from './haproxy/apply.ts';
+import { findHaproxy } from './haproxy/capabilities.ts';
+import { iptablesRole } from './iptables/apply.ts';
+import { detectTool } from './iptables/tool.ts';
+import type { RoleApplier } from './role.ts';
+import { runProgram } from './run-program.ts';
+import { startSidecar } from './sidecar.ts';
+
+export interface SidecarConfig {
+  /** The Node's name. */
+  readonly node: string;
+  /** `ws://HOST:PORT/stream`, at least one. */
+  readonly addresses: readonly string[];
+  /** The state folder; made when it is absent. */
+  readonly state: string;
+  readonly tokenFile: string;
+  /** At least one. */
+  readonly roles: readonly Role[];
+  /** HAProxy's path, or its name in PATH. */
+  readonly haproxy: string;
+  /** Null: ours. */
+  readonly reloadScript: string | null;
+  readonly sealingKeyFiles: readonly string[];
+  /** Where /healthz, /readyz and /metrics are served; null: nowhere. */
+  readonly listen: Listen | null;
+}
+
+/**
+ * Runs until the signal is aborted.
+ * @throws HeadgateError when a role or the state folder is in use, the port is taken, a key cannot be read, or no role has its tool
+ */
+export async function runSidecar(
+  config: SidecarConfig,
+  { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
+): Promise<void> {
+  const sealingKeys = await Promise.all(config.sealingKeyFiles.map(readSealingKey));
+  await checkTools(config, signal, logger);
+  const claims: RoleClaim[] = [];
+  try {
+    for (const role of config.roles) claims.push(await claimRole(role));
+    const { node, addresses, state, tokenFile, listen } = config;
+    const roles = new Map(config.roles.map((role) => [role, (folder: string) => openRole(role, config, folder, logger)]));
+    const sidecar = await startSidecar({ node, addresses, state, tokenFile, roles, sealingKeys, listen, logger });
+    if (!signal.aborted) await once(signal, 'abort');
+    await sidecar.close();
+  } finally {
+    await Promise.all(claims.map((claim) => claim.release()));
+  }
+}
+
+async function openRole(role: Role, config: SidecarConfig, stateDirectory: string, logger: Logger): Promise<RoleApplier> {
+  if (role === 'service-proxy') return iptablesRole({ node: config.node, logger });
+  const { haproxy, reloadScript } = config;
+  return haproxyRole({ stateDirectory, haproxy, logger, ...(reloadScript === null ? {} : { reloadScript }) });
+}
+
+/** A role without its tool does not stop the other: its tool may be installed later. With none at all there is nothing to run. */
+async function checkTools({ roles, haproxy }: SidecarConfig, signal: AbortSignal, logger: Logger): Promise<void> {
+  const checks = roles.map((role) => (role === 'router' ? findHaproxy(haproxy) : detectTool(runProgram, signal)));
+  const missing = (await Promise.allSettled(checks)).flatMap((check, index) => {
+    return check.status === 'rejected' ? [{ role: roles[index], reason: check.reason as unknown }] : [];
+  });
+  if (missing.length === roles.length) throw missing[0]?.reason;
+  for (const { role, reason } of missing) logger.error({ role, error: errorMessage(reason) }, `${role} cannot run on this node yet`);
+}
+
+async function readSealingKey(file: string): Promise<SealingKey> {
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new HeadgateError('bad-sealing-key', 'usage', `the sealing key ${file} cannot be read`, { cause });
+  });
+  return parseSealingKey(text, file);
+}
