@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fullRestoreText } from '../../../shared/iptables/restore-text.ts';
+import type { Ruleset } from '../../../shared/iptables/ruleset.ts';
+
+const RULESET: Ruleset = {
+  family: 'IPv4',
+  tables: {
+    filter: {
+      chains: new Map([['KUBE-FORWARD', ['-j RETURN']]]),
+      jumps: [
+        { chain: 'FORWARD', rule: '-m comment --comment first -j KUBE-FORWARD' },
+        { chain: 'FORWARD', rule: '-m comment --comment second -j KUBE-FORWARD' },
+      ],
+    },
+    nat: { chains: new Map([['KUBE-SERVICES', []]]), jumps: [] },
+  },
+};
+
+test('chains are declared, then filled; jumps end up in their order at the head of their chain', () => {
+  assert.equal(
+    fullRestoreText(RULESET),
+    [
+      '*filter',
+      ':KUBE-FORWARD - [0:0]',
+      '-A KUBE-FORWARD -j RETURN',
+      '-I FORWARD -m comment --comment second -j KUBE-FORWARD',
+      '-I FORWARD -m comment --comment first -j KUBE-FORWARD',
+      'COMMIT',
+      '*nat',
+      ':KUBE-SERVICES - [0:0]',
+      'COMMIT',
+      '',
+    ].join('\n'),
+  );
+});
+
+test('the listing comes first, in nat only, with the built-in chains that an empty table lacks', () => {
+  const text = fullRestoreText(RULESET, { listFirst: true, jumps: false });
+  assert.match(text, /\*nat\n-S\n:PREROUTING ACCEPT \[0:0\]\n(:\S+ ACCEPT \[0:0\]\n){3}:KUBE-SERVICES/);
+  assert.doesNotMatch(text, /\*filter\n(-S|:\S+ ACCEPT)/);
+  assert.doesNotMatch(text, /-I /);
+});
