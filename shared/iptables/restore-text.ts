@@ -24,8 +24,7 @@ export function fullRestoreText(ruleset: Ruleset, options: FullRestoreOptions = 
 function tableText(table: Table, state: TableState, { listFirst = false, jumps = true }: FullRestoreOptions): string {
   const lines = [`*${table}`];
   if (listFirst && table === 'nat') lines.push('-S', ...NAT_BUILT_IN.map((chain) => `:${chain} ACCEPT [0:0]`));
-  for (const chain of state.chains.keys()) lines.push(`:${chain} - [0:0]`);
-  for (const [chain, rules] of state.chains) for (const rule of rules) lines.push(`-A ${chain} ${rule}`);
+  lines.push(...chainLines(state.chains));
   if (jumps) lines.push(...insertedJumps(state.jumps));
   lines.push('COMMIT', '');
   return lines.join('\n');
@@ -33,7 +32,14 @@ function tableText(table: Table, state: TableState, { listFirst = false, jumps =
 
 const NAT_BUILT_IN = ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'] as const;
 
+/** Declares the chains (each is created, or emptied when it is there), then gives them their rules. */
+export function chainLines(chains: TableState['chains']): string[] {
+  const lines = [...chains.keys()].map((chain) => `:${chain} - [0:0]`);
+  for (const [chain, rules] of chains) for (const rule of rules) lines.push(`-A ${chain} ${rule}`);
+  return lines;
+}
+
 /** Each goes before what stands in its chain, the last one first: so they end up in their order. */
-function insertedJumps(jumps: readonly BuiltInJump[]): string[] {
+export function insertedJumps(jumps: readonly BuiltInJump[]): string[] {
   return jumps.toReversed().map((jump) => `-I ${jump.chain} ${jump.rule}`);
 }

@@ -74,8 +74,9 @@ function withAdditions(present: TableState, next: TableState, key: Means['key'])
 function rulesOfBoth(present: readonly Rule[], next: readonly Rule[], key: Means['key']): readonly Rule[] {
   const wanted = new Set(next.map(key));
   const leaving = present.filter((rule) => !wanted.has(key(rule)));
+  if (leaving.length === 0) return next;
   const here = new Set(present.map(key));
-  const onlyRemovals = leaving.length > 0 && [...wanted].every((rule) => here.has(rule));
+  const onlyRemovals = [...wanted].every((rule) => here.has(rule));
   return onlyRemovals ? present : [...next, ...leaving];
 }
 
@@ -96,6 +97,7 @@ function changeTable(table: Table, present: TableState | SavedTable, next: Table
 }
 
 function sameRules(present: readonly Rule[] | undefined, next: readonly Rule[], key: Means['key']): boolean {
+  if (present === next) return true;
   if (present?.length !== next.length) return false;
   return next.every((rule, index) => rule === present[index] || key(rule) === key(present[index] ?? ''));
 }

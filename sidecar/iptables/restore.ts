@@ -2,6 +2,7 @@
 
 import type { Family } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import { chainLines, insertedJumps } from '../../shared/iptables/restore-text.ts';
 import type { RunProgram } from '../run-program.ts';
 import type { TableChange } from './plan.ts';
 import { type BackEnd, type InstalledTool, isLocked, isNewerOrSame, programName } from './tool.ts';
@@ -52,10 +53,9 @@ export function restoreText(change: TableChange, listFirst = false): string {
   const lines = [
     `*${change.table}`,
     ...(listFirst ? ['-S', ...[...change.policies].map(([chain, policy]) => `:${chain} ${policy} [0:0]`)] : []),
-    ...[...change.chains.keys()].map((chain) => `:${chain} - [0:0]`),
+    ...chainLines(change.chains),
     ...change.deleteJumps.map(({ chain, rule }) => `-D ${chain} ${rule}`),
-    ...change.insertJumps.toReversed().map(({ chain, rule }) => `-I ${chain} 1 ${rule}`),
-    ...[...change.chains].flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
+    ...insertedJumps(change.insertJumps),
     ...change.removeChains.map((chain) => `-X ${chain}`),
     'COMMIT',
   ];
