@@ -1,4 +1,4 @@
-// From the shards of a version to the files that HAProxy reads, and to the values that a plan compares. Pure; used by
+// From the shards of a version to the files that HAProxy reads, and to the backends that a plan compares. Pure; used by
 // the sidecar and by `render`, so that both give the same files.
 
 import type { Files } from '../files.ts';
@@ -39,35 +39,9 @@ export function composeRouter(files: Files): Map<string, string | Uint8Array> {
   return new Map([...composed].sort(([a], [b]) => compareText(a, b)));
 }
 
-/** `router/routes.json`, for people: the routes sorted by namespace and name. Needs `routes/<xx>`, which nodes are not sent. */
-export function composeRoutes(files: Files): string {
-  const routes = readShards<{ readonly namespace: string; readonly name: string }>(files, 'routes');
-  routes.sort((a, b) => compareText(a.namespace, b.namespace) || compareText(a.name, b.name));
-  return `${JSON.stringify(routes, null, 2)}\n`;
-}
-
 /** The backends by name. */
 export function readBackendStates(files: Files): Map<string, BackendState> {
   return new Map(readShards<BackendState>(files, 'router/state').map((state) => [state.backend, state]));
-}
-
-/** The maps by name, each key -> value. */
-export function readMaps(files: Files): Map<string, ReadonlyMap<string, string>> {
-  return new Map(
-    mapNames(files).map((name) => {
-      const lines = joinShards(files, `router/maps/${name}`)
-        .split('\n')
-        .filter((line) => line !== '');
-      return [name, new Map(lines.map((line): [string, string] => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]))];
-    }),
-  );
-}
-
-/** The lines of the crt-list, as `add ssl crt-list` takes them. */
-export function readCrtList(files: Files): string[] {
-  return joinShards(files, 'router/crt-list')
-    .split('\n')
-    .filter((line) => line !== '');
 }
 
 const BASE = 'router/config/00-base.cfg';
@@ -85,14 +59,14 @@ function joinShards(files: Files, folder: string): string {
 function serverLines(states: ReadonlyMap<string, BackendState>): Map<string, string> {
   return new Map(
     [...states.values()].map(({ backend, servers }) => [
-      serversPlaceholder(backend),
+      backend,
       servers.map((server) => `  server ${serverLine(server, 'configuration')}\n`).join(''),
     ]),
   );
 }
 
 function fillServers(text: string, lines: ReadonlyMap<string, string>): string {
-  return text.replaceAll(/^ {2}# servers of .*\n/gm, (line) => lines.get(line.trimEnd()) ?? '');
+  return text.replaceAll(/^[ \t]*# servers of (\S+)[ \t]*\n/gm, (_, backend: string) => lines.get(backend) ?? '');
 }
 
 function fillSecrets(text: string, files: Files): string {

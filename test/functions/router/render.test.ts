@@ -164,14 +164,17 @@ describe('files of a version', () => {
 
 describe('custom templates', () => {
   const withTemplates = (templates: Record<string, string>) =>
-    composed(configuration([route('a')], { options: options({ templates }) }), endpoints);
+    composed(configuration([route('a')], { options: options({ templates }) }), endpointsOf(behind('a', [endpoint('10.0.0.1')])));
 
   test('replace ours by name', () => {
     const files = withTemplates({
-      backend: 'backend {{word name}}\n  # mine {{quoted name}}\n{{servers}}\n',
+      backend: 'backend {{word name}}\n  # mine {{quoted name}}\n    {{servers}}\n',
       base: 'global\n  maxconn {{options.maxConnections}}\n',
     });
-    assert.equal(stanza(files, 'be_http:ns:a'), 'backend be_http:ns:a\n  # mine "be_http:ns:a"\n');
+    assert.match(
+      stanza(files, 'be_http:ns:a'),
+      /^backend be_http:ns:a\n {2}# mine "be_http:ns:a"\n {2}server pod:\S+ 10\.0\.0\.1:8080 id \d+ weight 1\n$/,
+    );
     assert.equal(text(files, 'router/config/00-base.cfg'), 'global\n  maxconn 50000\n');
   });
 

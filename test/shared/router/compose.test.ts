@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { buildRouter } from '../../../functions/router/build.ts';
 import { renderRouter } from '../../../functions/router/render.ts';
-import { composeRoutes, composeRouter, readBackendStates, readCrtList, readMaps } from '../../../shared/router/compose.ts';
+import type { RouteSummary } from '../../../functions/router/state.ts';
+import { composeRouter, readBackendStates } from '../../../shared/router/compose.ts';
 import { serverLine } from '../../../shared/router/server-line.ts';
 import type { Server } from '../../../shared/router/state.ts';
+import { readShards } from '../../../shared/shard.ts';
 import { noHaproxy, freePorts, whileServing, writeFolder } from '../../fixtures/run-haproxy.ts';
 import { behind, configuration, endpoint, endpointsOf, options, route, selfSigned, stanza, text } from '../../functions/router/fixtures.ts';
 
@@ -67,31 +69,27 @@ describe('shards become the files of a node', () => {
     assert.match(stanza(composeRouter(new Map([...asking, ...password])), 'be_http:ns:a'), /set-header "X" "<secret stats-password>"/);
   });
 
-  test('what a plan compares is read from the shards', () => {
-    assert.deepEqual([...(readMaps(shards).get('sni') ?? [])], [['p.example.com', 'be_tcp:ns:p']]);
-    assert.deepEqual([...readMaps(shards).keys()], ['certificate', 'http', 'https', 'sni']);
-    assert.deepEqual(readCrtList(shards), ['certificates/b.pem [alpn h2,http/1.1] b.example.com']);
+  test('what a plan compares is read from shards and from composed files alike', () => {
     assert.equal(readBackendStates(shards).get('be_edge_http:ns:b')?.cookies, true);
     assert.equal(readBackendStates(shards).get('be_tcp:ns:p')?.cookies, false);
+    assert.deepEqual(readBackendStates(files), readBackendStates(shards));
   });
 
-  test('routes for people are sorted by namespace and name', () => {
-    const listed = JSON.parse(composeRoutes(shards));
+  test('routes for people say what serves them', () => {
     assert.deepEqual(
-      listed.map(({ name }: { name: string }) => name),
-      ['a', 'b', 'p'],
+      readShards<RouteSummary>(shards, 'routes').find((listed) => listed.name === 'b'),
+      {
+        namespace: 'ns',
+        name: 'b',
+        kind: 'Route',
+        host: 'b.example.com',
+        path: '/b',
+        wildcard: false,
+        termination: 'edge',
+        backend: 'be_edge_http:ns:b',
+        services: [{ name: 'b', weight: 1, endpoints: 0, serverWeight: 0 }],
+      },
     );
-    assert.deepEqual(listed[1], {
-      namespace: 'ns',
-      name: 'b',
-      kind: 'Route',
-      host: 'b.example.com',
-      path: '/b',
-      wildcard: false,
-      termination: 'edge',
-      backend: 'be_edge_http:ns:b',
-      services: [{ name: 'b', weight: 1, endpoints: 0, serverWeight: 0 }],
-    });
   });
 });
 
