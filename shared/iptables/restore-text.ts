@@ -22,12 +22,9 @@ export function fullRestoreText(ruleset: Ruleset, options: FullRestoreOptions = 
 }
 
 function tableText(table: Table, state: TableState, { listFirst = false, jumps = true }: FullRestoreOptions): string {
-  const lines = [`*${table}`];
-  if (listFirst && table === 'nat') lines.push('-S', ...NAT_BUILT_IN.map((chain) => `:${chain} ACCEPT [0:0]`));
-  lines.push(...chainLines(state.chains));
-  if (jumps) lines.push(...insertedJumps(state.jumps));
-  lines.push('COMMIT', '');
-  return lines.join('\n');
+  const listing = listFirst && table === 'nat' ? ['-S', ...NAT_BUILT_IN.map((chain) => `:${chain} ACCEPT [0:0]`)] : [];
+  const lines = [`*${table}`, ...listing, ...chainLines(state.chains), ...(jumps ? insertedJumps(state.jumps) : []), 'COMMIT'];
+  return `${lines.join('\n')}\n`;
 }
 
 const NAT_BUILT_IN = ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'] as const;

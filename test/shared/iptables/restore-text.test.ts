@@ -41,3 +41,9 @@ test('the listing comes first, in nat only, with the built-in chains that an emp
   assert.doesNotMatch(text, /\*filter\n(-S|:\S+ ACCEPT)/);
   assert.doesNotMatch(text, /-I /);
 });
+
+test('a ruleset may be as large as a large cluster’s', () => {
+  const chains = new Map(Array.from({ length: 200_000 }, (_, index) => [`KUBE-SEP-${index}`, ['-j RETURN']]));
+  const large = { ...RULESET, tables: { ...RULESET.tables, nat: { chains, jumps: [] } } };
+  assert.equal(fullRestoreText(large).match(/^-A KUBE-SEP-/gm)?.length, 200_000);
+});
