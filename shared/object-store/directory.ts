@@ -175,24 +175,25 @@ class DirectoryStore implements ObjectStore {
   }
 }
 
-/** Makes a folder and its parents, durably. (Node's own `recursive` never returns where mkdir(2) says ENOENT, as it does below /proc.) */
+/** Makes a folder and its parents, durably. (Node's own `recursive` never returns where mkdir(2) says ENOENT for good, as below /proc.) */
 async function makeFolder(path: string): Promise<void> {
+  try {
+    await makeOneFolder(path);
+  } catch (thrown) {
+    if (errnoCode(thrown) !== 'ENOENT' || dirname(path) === path) throw thrown;
+    await makeFolder(dirname(path));
+    await makeOneFolder(path);
+  }
+}
+
+async function makeOneFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (thrown) {
-    if (errnoCode(thrown) === 'EEXIST') return;
-    if (errnoCode(thrown) !== 'ENOENT' || (await isFolder(dirname(path)))) throw thrown;
-    await makeFolder(dirname(path));
-    return makeFolder(path);
+    if (errnoCode(thrown) !== 'EEXIST') throw thrown;
+    return;
   }
   await syncFolder(dirname(path));
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
 }
 
 async function removeOldDrafts(drafts: string): Promise<void> {

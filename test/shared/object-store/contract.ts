@@ -134,6 +134,14 @@ export function objectStoreContract(name: string, subject: ContractSubject): voi
     }
   });
 
+  test(`${name}: many first writes below one new prefix at once all succeed`, async () => {
+    const store = await subject.open();
+    const keys = Array.from({ length: 40 }, (_, index) => `new/prefix/${index}`);
+    const results = await Promise.all(keys.map((key) => store.put(key, bytes(key), 'absent')));
+    assert.deepEqual([...new Set(results.map(({ outcome }) => outcome))], ['written']);
+    assert.deepEqual(await keysOf(store, 'new/'), keys.toSorted());
+  });
+
   test(`${name}: keys that could leave the store are refused`, async () => {
     const store = await subject.open();
     for (const key of ['', '/etc/passwd', '../x', 'a/../../x', 'a//b', '.hidden', 'a/', 'a\0b', 'a@', 'ü', 'x'.repeat(600)]) {
