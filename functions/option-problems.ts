@@ -2,6 +2,7 @@
 // cannot be a secret.
 
 import type { z } from 'zod';
+import { shown } from '../shared/rejection.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -72,7 +73,7 @@ function found(issue: Issue, value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'keys and values';
   const harmless = issue.code === 'invalid_value' || (issue.code === 'custom' && issue.params?.['harmless'] === true);
-  return harmless && typeof value === 'string' && value.length <= 64 ? JSON.stringify(value) : 'text';
+  return harmless && typeof value === 'string' && !value.includes('-----') ? shown(value) : 'text';
 }
 
 function valueAt(written: unknown, path: readonly PropertyKey[]): unknown {
