@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -63,13 +64,15 @@ export class Namespace {
   readonly name: string;
   /** Its own lock file, so that legacy iptables of two tests never wait for each other. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly #lockFile: string;
   #agent: Agent | null = null;
   #peers = 0;
   #addresses: readonly string[] = [];
 
   private constructor(name: string) {
     this.name = name;
-    this.environment = { ...process.env, XTABLES_LOCKFILE: join(tmpdir(), `${name}.xtables.lock`) };
+    this.#lockFile = join(tmpdir(), `${name}.xtables.lock`);
+    this.environment = { ...process.env, XTABLES_LOCKFILE: this.#lockFile };
   }
 
   /** A new namespace with its loopback up. */
@@ -146,6 +149,7 @@ export class Namespace {
     const { stdout } = await run('ip', ['netns', 'pids', this.name]);
     for (const pid of stdout.split('\n').filter((line) => line !== '')) killQuietly(Number(pid));
     await run('ip', ['netns', 'del', this.name]);
+    await rm(this.#lockFile, { force: true });
   }
 
   async #ask(order: object): Promise<Reply> {
