@@ -5,12 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackoffRange, backoffMs } from '../shared/backoff.ts';
 import { errorMessage } from '../shared/error.ts';
 import type { Logger } from '../shared/logger.ts';
-import type { Published, Triggers } from './http/triggers.ts';
+import type { Published, Triggers } from './triggers.ts';
 
 export interface ReconcileLoopOptions {
   readonly triggers: Triggers;
-  /** True while a trigger of anybody is not served and may be. */
-  readonly isDirty: () => Promise<boolean>;
   readonly logger: Logger;
   readonly timings?: ReconcileTimings;
 }
@@ -58,14 +56,17 @@ export class ReconcileLoop {
     this.#alarm.abort();
   }
 
+  /** Remembers that the cluster changes soon. */
+  mark(delayMs: number): Promise<void> {
+    return this.#options.triggers.mark(delayMs);
+  }
+
   /** Reconciles for a caller that waits for the answer, and remembers how it went. */
   async reconcile(trigger: string): Promise<Published | null> {
     try {
-      const published = await this.#options.triggers.reconcile(trigger);
-      this.#succeeded(published);
-      return published;
+      return this.#succeeded(await this.#options.triggers.reconcile(trigger));
     } catch (thrown) {
-      this.#failed(thrown);
+      this.#failed(thrown, trigger);
       throw thrown;
     }
   }
@@ -88,32 +89,28 @@ export class ReconcileLoop {
   }
 
   async #look(): Promise<void> {
-    const trigger = await this.#nextTrigger().catch((thrown: unknown) => {
-      this.#failed(thrown);
-      return null;
-    });
-    // How it went is remembered: see `problem`.
-    if (trigger !== null) await this.reconcile(trigger).catch(() => undefined);
-  }
-
-  async #nextTrigger(): Promise<string | null> {
     const now = Date.now();
-    if (now < this.#retryAt) return null;
-    const due = this.#due ?? (now >= this.#resyncAt ? 'resync' : null);
+    if (now < this.#retryAt) return;
+    const trigger = this.#due ?? (now >= this.#resyncAt ? 'resync' : null);
     this.#due = null;
-    return due ?? ((await this.#options.isDirty()) ? 'dirty' : null);
+    const { triggers } = this.#options;
+    try {
+      this.#succeeded(await (trigger === null ? triggers.serveMarks() : triggers.reconcile(trigger)));
+      if (trigger !== null) this.#resyncAt = Date.now() + this.#timings.resyncMs;
+    } catch (thrown) {
+      this.#failed(thrown, trigger);
+    }
   }
 
-  #succeeded(published: Published | null): void {
+  #succeeded(published: Published | null): Published | null {
     if (this.#problem !== null) this.#options.logger.info('the cluster reconciles again');
     this.#failures = 0;
     this.#problem = null;
     this.#retryAt = 0;
-    this.#resyncAt = Date.now() + this.#timings.resyncMs;
-    if (published?.changed === true) this.#options.logger.info({ ...published }, `published version ${published.version}`);
+    return published;
   }
 
-  #failed(thrown: unknown): void {
+  #failed(thrown: unknown, trigger: string | null): void {
     if (this.#closing.signal.aborted) return;
     const problem = errorMessage(thrown);
     // The same words every minute help nobody.
@@ -121,7 +118,8 @@ export class ReconcileLoop {
     this.#options.logger[level]({ error: problem }, 'the cluster could not be reconciled; nothing is published until it can');
     this.#failures += 1;
     this.#problem = problem;
-    this.#retryAt = Date.now() + backoffMs(this.#failures, this.#timings.retry, Math.random());
-    this.#due ??= 'retry';
+    // What changed while it failed may have mended it: that is looked at without a wait.
+    if (this.#due === null) this.#retryAt = Date.now() + backoffMs(this.#failures, this.#timings.retry, Math.random());
+    this.#due ??= trigger;
   }
 }

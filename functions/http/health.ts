@@ -3,13 +3,18 @@
 import { PROMETHEUS_TYPE } from '../../shared/prometheus.ts';
 import { type Endpoint, textResponse } from '../http.ts';
 
+export interface Readiness {
+  readonly ready: boolean;
+  /** What is wrong, one reason each; a host may be ready all the same. */
+  readonly reasons: readonly string[];
+}
+
 export interface HealthOptions {
-  /** What keeps the host from being ready, one reason each. */
-  readonly unready: () => readonly string[];
+  readonly readiness: () => Readiness;
   readonly metrics: () => string;
 }
 
-export function healthEndpoints({ unready, metrics }: HealthOptions): Endpoint[] {
+export function healthEndpoints({ readiness, metrics }: HealthOptions): Endpoint[] {
   return [
     { method: 'GET', path: /^\/healthz$/, access: 'open', answer: async () => textResponse(200, 'ok\n') },
     {
@@ -17,8 +22,8 @@ export function healthEndpoints({ unready, metrics }: HealthOptions): Endpoint[]
       path: /^\/readyz$/,
       access: 'open',
       answer: async () => {
-        const reasons = unready();
-        if (reasons.length === 0) return textResponse(200, 'ready\n');
+        const { ready, reasons } = readiness();
+        if (ready) return textResponse(200, ['ready', ...reasons, ''].join('\n'));
         return { status: 503, code: 'not-ready', detail: reasons.join('; ') };
       },
     },

@@ -4,20 +4,7 @@
 import { z } from 'zod';
 import { type Endpoint, type HttpRequest, type HttpResponse, jsonBody, jsonResponse } from '../http.ts';
 import type { Problem } from '../problem.ts';
-
-export interface Published {
-  readonly version: number;
-  readonly sequence: number;
-  readonly changed: boolean;
-}
-
-/** How triggers reach the work. */
-export interface Triggers {
-  /** Remembers that the cluster changed, or will have by `notBefore` (ms since the epoch). */
-  mark(trigger: string, notBefore: number): Promise<void>;
-  /** Remembers it and reconciles; null when somebody else does or will. */
-  reconcile(trigger: string): Promise<Published | null>;
-}
+import type { Triggers } from '../triggers.ts';
 
 /** An AdmissionReview is answered before the object is stored: milliseconds until it has been. */
 const STORED_MS = 2_000;
@@ -28,15 +15,17 @@ const reviewSchema = z.object({
   request: z.object({ uid: z.string().min(1).max(256), dryRun: z.boolean().nullish() }),
 });
 
-export function triggerEndpoints(triggers: Triggers, now: () => number): Endpoint[] {
+type HttpTriggers = Pick<Triggers, 'mark' | 'reconcile'>;
+
+export function triggerEndpoints(triggers: HttpTriggers): Endpoint[] {
   return [
-    { method: 'POST', path: /^\/reconcile$/, access: 'open', answer: ({ request }) => answerTrigger(request, triggers, now) },
-    { method: 'POST', path: /^\/admit$/, access: 'open', answer: ({ request }) => answerAdmit(request, triggers, now) },
+    { method: 'POST', path: /^\/reconcile$/, access: 'open', answer: ({ request }) => answerTrigger(request, triggers) },
+    { method: 'POST', path: /^\/admit$/, access: 'open', answer: ({ request }) => answerAdmit(request, triggers) },
   ];
 }
 
-async function answerTrigger(request: HttpRequest, triggers: Triggers, now: () => number): Promise<HttpResponse | Problem> {
-  if (isAdmissionReview(request)) return answerAdmit(request, triggers, now);
+async function answerTrigger(request: HttpRequest, triggers: HttpTriggers): Promise<HttpResponse | Problem> {
+  if (isAdmissionReview(request)) return answerAdmit(request, triggers);
   const cloudEvent = isCloudEvent(request);
   const published = await triggers.reconcile(cloudEvent ? 'cloud-event' : 'http');
   // The sender of an event would take a body for an event in reply.
@@ -44,12 +33,12 @@ async function answerTrigger(request: HttpRequest, triggers: Triggers, now: () =
   return published === null ? jsonResponse({ accepted: true }, 202) : jsonResponse(published);
 }
 
-async function answerAdmit(request: HttpRequest, triggers: Triggers, now: () => number): Promise<HttpResponse | Problem> {
+async function answerAdmit(request: HttpRequest, triggers: HttpTriggers): Promise<HttpResponse | Problem> {
   const review = reviewSchema.safeParse(jsonBody(request));
   if (!review.success)
     return { status: 400, code: 'bad-admission-review', detail: 'expected an AdmissionReview with a request and its uid' };
   const { apiVersion, kind, request: asked } = review.data;
-  if (asked.dryRun !== true) await triggers.mark('admission', now() + STORED_MS);
+  if (asked.dryRun !== true) await triggers.mark(STORED_MS);
   return jsonResponse({ apiVersion, kind, response: { uid: asked.uid, allowed: true } });
 }
 
