@@ -6,8 +6,8 @@ import { isSafePath } from '../shared/files.ts';
 import type { BackendState } from '../shared/router/state.ts';
 import { readShards } from '../shared/shard.ts';
 
-/** Values of maps that are no backends: what the base configuration decides by. */
-const NO_BACKENDS: ReadonlySet<string> = new Set(['redirect']);
+/** Values of maps that are no route's backend: what the base configuration decides by, and its own backend. */
+const NO_BACKENDS: ReadonlySet<string> = new Set(['redirect', 'be_https']);
 
 /** Maps whose values name backends. */
 const BACKEND_MAPS = ['http', 'https', 'sni'] as const;

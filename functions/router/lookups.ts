@@ -19,6 +19,9 @@ import type { MapEntry, RouterState } from './state.ts';
 /** The value that stands for a redirect to https; no backend has this name. */
 const REDIRECT = 'redirect';
 
+/** The backend of the base that leads to the frontend which decrypts. */
+const TERMINATED = 'be_https';
+
 /** The value of a host whose pods have the certificate. */
 const PASSTHROUGH = 'passthrough';
 
@@ -35,12 +38,23 @@ export function mapEntries(routes: readonly AdmittedRoute[], certificates: reado
   return {
     http: pathEntries(plain, (route) => (route.insecure === 'redirect' && route.termination !== 'http' ? REDIRECT : backendName(route))),
     https: pathEntries(terminated, backendName),
-    sni: sorted(passthrough.map((route) => ({ key: hostName(route), value: backendName(route) }))),
+    sni: sorted([
+      ...passthrough.map((route) => ({ key: hostName(route), value: backendName(route) })),
+      ...terminatedBelow(passthrough, terminated),
+    ]),
     certificate: sorted([
       ...certificates.map(({ host, name }) => ({ key: host, value: name })),
       ...passthrough.map((route) => ({ key: hostName(route), value: PASSTHROUGH })),
     ]),
   };
+}
+
+/** An exact host that is decrypted here wins over a wildcard that passes through: without an entry of its own it would be the wildcard's. */
+function terminatedBelow(passthrough: readonly AdmittedRoute[], terminated: readonly AdmittedRoute[]): MapEntry[] {
+  const wildcards = new Set(passthrough.filter(({ wildcard }) => wildcard).map(({ host }) => host));
+  return terminated
+    .filter(({ wildcard, host }) => !wildcard && wildcards.has(host.slice(host.indexOf('.') + 1)))
+    .map(({ host }) => ({ key: host, value: TERMINATED }));
 }
 
 function pathEntries(routes: readonly AdmittedRoute[], valueOf: (route: AdmittedRoute) => string): MapEntry[] {

@@ -20,6 +20,7 @@ import {
 /** Adds all commands to the program. */
 export function addCommands(program: Command): Command {
   addRunning(program);
+  addSidecar(program);
   addOperating(program);
   return program.addHelpText(
     'after',
@@ -70,6 +71,14 @@ function addRunning(program: Command): void {
     ['headgate serve --store file:///var/lib/headgate/store --cluster ./manifests --listen 127.0.0.1:8080 --token-file ./token'],
   ).action(async (flags) => (await import('./commands/serve.ts')).serve(flags));
 
+  program
+    .command('up-node', { hidden: true })
+    .requiredOption('--plan <file>')
+    .action(async (flags) => (await import('../local/node.ts')).runLocalNode(flags.plan));
+}
+
+/** The `sidecar` command. */
+export function addSidecar(program: Command): void {
   examples(
     program
       .command('sidecar')
@@ -92,11 +101,6 @@ function addRunning(program: Command): void {
       'headgate sidecar --cleanup',
     ],
   ).action(async (flags) => (await import('./commands/sidecar.ts')).sidecar(flags));
-
-  program
-    .command('up-node', { hidden: true })
-    .requiredOption('--plan <file>')
-    .action(async (flags) => (await import('../local/node.ts')).runLocalNode(flags.plan));
 }
 
 function addOperating(program: Command): void {

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { HeadgateError } from '../../shared/error.ts';
+import type { Listen } from '../../shared/listen.ts';
 import { isRole, type Role } from '../../shared/role.ts';
 
 /** Where `headgate up` keeps its store when it is told nothing else: the default of the commands that operate on a store. */
@@ -27,11 +28,6 @@ export function storeUrl(given: string | undefined): string {
   const local = resolve(DEFAULT_STATE, 'store');
   if (existsSync(local)) return pathToFileURL(local).href;
   throw new HeadgateError('no-store', 'usage', 'which store? give --store URL (file:///path) or set HEADGATE_STORE');
-}
-
-export interface Listen {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** `HOST:PORT`, `[IPv6]:PORT` or `:PORT` (every address). */

@@ -78,6 +78,17 @@ describe('TLS', { skip: noHaproxy, timeout: 60_000 }, () => {
     });
   });
 
+  test('an exact host that is decrypted here wins over a wildcard that passes through', async () => {
+    const routes = [
+      route('w', { ...to('tls'), termination: 'passthrough', wildcard: true, host: 'w.test' }),
+      route('exact', { ...to('plain'), termination: 'edge', host: 'exact.w.test' }),
+    ];
+    await router.serving(routes, async () => {
+      assert.equal((await router.overTls({ host: 'exact.w.test' })).seen?.pod, 'plain');
+      assert.equal((await router.overTls({ host: 'other.w.test' })).seen?.pod, 'tls');
+    });
+  });
+
   test('reencrypt verifies the pod with the route’s CA, or the default one and the service’s name', async () => {
     const reencrypt = { ...to('tls'), termination: 'reencrypt' } as const;
     const routes = [
