@@ -1,6 +1,6 @@
 // The router role: composes this node's files from a version's shards, makes HAProxy serve them, and keeps it serving.
 
-import { access, chmod, mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Digest } from '../../shared/digest.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
@@ -8,14 +8,15 @@ import type { Files } from '../../shared/files.ts';
 import type { Logger } from '../../shared/logger.ts';
 import { composeRouter } from '../../shared/router/compose.ts';
 import type { Drift, RoleApplier, RoleOutcome, RoleTarget } from '../role.ts';
-import { workersAccount } from './account.ts';
 import { findHaproxy, type InstalledHaproxy } from './capabilities.ts';
 import { checkGeneration } from './check.ts';
 import { type Generation, generationName, Generations, LOCAL_CONFIG } from './generations.ts';
+import { KeepServing } from './keep-serving.ts';
 import { localConfig, type LocalSettings } from './local-config.ts';
 import { NodeHaproxy, type Step } from './node-haproxy.ts';
 import { type RouterPaths, routerPaths } from './paths.ts';
-import { boundLog, findWorker } from './process.ts';
+import { prepareNode } from './prepare.ts';
+import { findWorker } from './process.ts';
 import { defaultReloadScript } from './reload.ts';
 
 export interface HaproxyRoleOptions {
@@ -39,8 +40,6 @@ export interface HaproxyRoleOptions {
 }
 
 const GENERATIONS_KEPT = 8;
-/** Of how many looks for drift one compares all servers. */
-const COMPARE_EVERY = 10;
 /** Reasons of a reload that are spelled out in a result. */
 const REASONS_NAMED = 20;
 /** Codes of errors that say that the content is bad, not the node. */
@@ -51,9 +50,9 @@ const REFUSALS: ReadonlySet<string> = new Set(['configuration-refused', 'secret-
  * @throws HeadgateError `bad-state-directory` when HAProxy could not have its sockets below the state folder
  */
 export async function haproxyRole(options: HaproxyRoleOptions): Promise<RoleApplier> {
-  const { logger, onStep = () => undefined, now = () => performance.now() } = options;
+  const { logger, haproxy, onStep = () => undefined, now = () => performance.now() } = options;
   const paths = routerPaths(options.stateDirectory);
-  await makeFolders(paths);
+  const settings = await prepareNode(paths, logger);
   const generations = new Generations(paths);
   const node = new NodeHaproxy({
     paths,
@@ -65,39 +64,16 @@ export async function haproxyRole(options: HaproxyRoleOptions): Promise<RoleAppl
     now,
     onStep,
   });
-  const settings = await localSettings(paths, logger);
-  return new HaproxyRole({
-    node,
-    paths,
-    generations,
-    settings,
-    haproxy: options.haproxy,
-    watchMs: options.watchMs ?? 2_000,
-    logger,
-    now,
-    onStep,
-  });
-}
-
-async function makeFolders(paths: RouterPaths): Promise<void> {
-  await mkdir(paths.generations, { recursive: true, mode: 0o700 });
-  await mkdir(paths.run, { recursive: true });
-  // Workers that are not root pass through to the sockets, which have modes of their own.
-  await chmod(paths.run, 0o711);
-}
-
-async function localSettings({ state, run, adminSocket }: RouterPaths, logger: Logger): Promise<LocalSettings> {
-  const ipv6 = await access('/proc/net/if_inet6').then(
-    () => true,
-    () => process.platform !== 'linux',
-  );
-  return { run, adminSocket, account: await workersAccount(state, logger), ipv6 };
+  const keepServing = new KeepServing({ node, generations, paths, haproxy, logger });
+  const watchMs = options.watchMs ?? 2_000;
+  return new HaproxyRole({ node, paths, generations, keepServing, settings, haproxy, watchMs, logger, now, onStep });
 }
 
 interface HaproxyRoleParts {
   readonly node: NodeHaproxy;
   readonly paths: RouterPaths;
   readonly generations: Generations;
+  readonly keepServing: KeepServing;
   readonly settings: LocalSettings;
   readonly haproxy: string;
   readonly watchMs: number;
@@ -115,7 +91,6 @@ class HaproxyRole implements RoleApplier {
   #busy: Promise<unknown> = Promise.resolve();
   #watching = false;
   #checking: Promise<void> = Promise.resolve();
-  #looks = 0;
   #trouble = '';
 
   constructor(parts: HaproxyRoleParts) {
@@ -141,11 +116,7 @@ class HaproxyRole implements RoleApplier {
   }
 
   async repairDrift(signal: AbortSignal): Promise<Drift> {
-    return this.#inTurn(async () => {
-      const haproxy = await findHaproxy(this.#parts.haproxy);
-      this.#looks += 1;
-      return { repaired: await this.#repair(haproxy, signal, this.#looks % COMPARE_EVERY === 0) };
-    });
+    return { repaired: await this.#inTurn(() => this.#parts.keepServing.look(signal)) };
   }
 
   async ready(): Promise<boolean> {
@@ -172,24 +143,24 @@ class HaproxyRole implements RoleApplier {
     const haproxy = await findHaproxy(this.#parts.haproxy);
     const files = composed(target);
     const to = { name: generationName(files, localConfig(this.#parts.settings, null)), files };
-    const alike = await this.#readCurrent().catch(() => null);
+    const name = await generations.current();
+    const alike = name === null ? null : await generations.read(name).catch(() => null);
     await generations.write(to, localConfig(this.#parts.settings, to.name), alike);
     onStep('written');
     const brought = await node.bring(to, haproxy, signal, (from) => this.#localReasons(from));
     if (brought.how === 'runtime') this.#checkLater(to, haproxy);
-    await generations.removeOld(GENERATIONS_KEPT, [to.name, await this.#loaded()]);
+    await this.#removeOld(to.name);
     return brought;
   }
 
-  async #readCurrent(): Promise<Generation | null> {
-    const { generations } = this.#parts;
-    const name = await generations.current();
-    return name === null ? null : generations.read(name);
-  }
-
-  /** The generation that the worker loaded at its start, which it may long have left by commands. */
-  async #loaded(): Promise<Digest | null> {
-    return (await findWorker(this.#parts.paths).catch(() => null))?.description ?? null;
+  /** Of what HAProxy runs, the generation that it loaded at its start is kept too, which it may long have left by commands. */
+  async #removeOld(running: Digest): Promise<void> {
+    const { generations, paths, logger } = this.#parts;
+    try {
+      await generations.removeOld(GENERATIONS_KEPT, [running, (await findWorker(paths))?.description ?? null]);
+    } catch (thrown) {
+      logger.warn({ error: errorMessage(thrown) }, 'old generations could not be removed');
+    }
   }
 
   /** What the node itself gives HAProxy is compared without the description, which always differs. */
@@ -214,59 +185,19 @@ class HaproxyRole implements RoleApplier {
 
   /** Between the core's looks: HAProxy that ended is started again, and removed servers are deleted once they are idle. */
   async #look(): Promise<void> {
-    if (this.#watching) return;
+    const { keepServing, logger } = this.#parts;
+    const { signal } = this.#closing;
+    if (this.#watching || signal.aborted) return;
     this.#watching = true;
     try {
-      await this.#inTurn(() => this.#keepServing());
+      for (const what of await this.#inTurn(() => keepServing.glance(signal))) logger.warn(`drift repaired: ${what}`);
       this.#trouble = '';
     } catch (thrown) {
       const words = errorMessage(thrown);
-      if (words !== this.#trouble && !this.#closing.signal.aborted) this.#parts.logger.error({ words }, 'HAProxy is not as it should be');
+      if (words !== this.#trouble && !signal.aborted) logger.error({ words }, 'HAProxy is not as it should be');
       this.#trouble = words;
     } finally {
       this.#watching = false;
-    }
-  }
-
-  async #keepServing(): Promise<void> {
-    const { node, paths, generations, logger } = this.#parts;
-    if (this.#closing.signal.aborted || (await generations.current()) === null) return;
-    await boundLog(paths);
-    if ((await findWorker(paths)) === null) {
-      const haproxy = await findHaproxy(this.#parts.haproxy);
-      for (const what of await this.#repair(haproxy, this.#closing.signal, false)) logger.warn(`drift repaired: ${what}`);
-    } else {
-      await node.removals.attempt();
-    }
-  }
-
-  async #repair(haproxy: InstalledHaproxy, signal: AbortSignal, compareServers: boolean): Promise<readonly string[]> {
-    const { node } = this.#parts;
-    const current = await this.#readCurrent();
-    if (current === null) return [];
-    const observed = await node.observe();
-    if (observed === null) return [await this.#startAgain(current, haproxy, signal)];
-    if (!node.mayReload()) return [];
-    if (observed.generation?.name === current.name) return compareServers ? node.compareServers(observed, haproxy, signal) : [];
-    await node.bring(current, haproxy, signal);
-    return ['HAProxy ran another configuration than the one that was applied'];
-  }
-
-  /** With `current`, or, when HAProxy refuses that, with the generation used last that it accepted. */
-  async #startAgain(current: Generation, haproxy: InstalledHaproxy, signal: AbortSignal): Promise<string> {
-    const { node, generations, logger } = this.#parts;
-    try {
-      await node.bring(current, haproxy, signal);
-      return 'HAProxy was not running; started it';
-    } catch (thrown) {
-      if (!(thrown instanceof HeadgateError) || thrown.code !== 'configuration-refused') throw thrown;
-      for (const name of await generations.byLastUse()) {
-        if (name === current.name || !(await generations.isChecked(name, haproxy.version))) continue;
-        logger.error({ words: errorMessage(thrown) }, 'HAProxy refuses the configuration that ran; starting the one before it');
-        await node.bring(await generations.read(name), haproxy, signal);
-        return 'HAProxy was not running and refused its configuration; started an earlier one';
-      }
-      throw thrown;
     }
   }
 }

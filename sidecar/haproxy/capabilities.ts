@@ -1,4 +1,4 @@
-// Which HAProxy is installed, and what its version can do.
+// Which HAProxy is installed, and what a version of it can do. The one that runs may be older than the one installed.
 
 import { access, constants } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
@@ -10,7 +10,6 @@ export interface InstalledHaproxy {
   readonly path: string;
   /** As HAProxy prints it, e.g. `2.6.12-1+deb12u4`. */
   readonly version: string;
-  readonly capabilities: Capabilities;
 }
 
 export interface Capabilities {
@@ -40,7 +39,7 @@ export async function findHaproxy(program: string): Promise<InstalledHaproxy> {
   if (!isAtLeast(version, OLDEST)) {
     throw new HeadgateError('haproxy-unusable', 'serve', `${path} is HAProxy ${version}; ${OLDEST.join('.')} or newer is needed`);
   }
-  return { path, version, capabilities: capabilitiesOf(version) };
+  return { path, version };
 }
 
 async function locate(program: string): Promise<string | null> {

@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { Logger } from '../../shared/logger.ts';
-import type { InstalledHaproxy } from './capabilities.ts';
+import { capabilitiesOf, type InstalledHaproxy } from './capabilities.ts';
 import { checkGeneration } from './check.ts';
 import { compareServers, leftOver } from './compare-servers.ts';
 import { type RouterContents, routerContents } from './contents.ts';
@@ -79,7 +79,7 @@ export class NodeHaproxy {
       await this.#start(to, haproxy);
       return { how: 'start', reasons: [] };
     }
-    const planned = await this.#plan(observed, to, haproxy, reasons);
+    const planned = await this.#plan(observed, to, reasons);
     if (planned.kind === 'none') {
       await this.#rename(observed, to);
       return { how: 'unchanged', reasons: [] };
@@ -137,16 +137,11 @@ export class NodeHaproxy {
     return parseServersState(await ask(this.#options.paths.adminSocket, 'show servers state'));
   }
 
-  async #plan(
-    { generation }: Observed,
-    to: Generation,
-    { capabilities }: InstalledHaproxy,
-    reasons: (from: Generation) => Promise<readonly string[]>,
-  ): Promise<Plan> {
+  async #plan({ running, generation }: Observed, to: Generation, reasons: (from: Generation) => Promise<readonly string[]>): Promise<Plan> {
     if (generation === null) return { kind: 'reload', reasons: ['what HAProxy runs is not known'] };
     if (generation.name === to.name) return { kind: 'none' };
     const others = await reasons(generation);
-    const planned = plan(contentsOf(generation), contentsOf(to), this.removals.lingering, capabilities);
+    const planned = plan(contentsOf(generation), contentsOf(to), this.removals.lingering, capabilitiesOf(running.worker.version));
     if (others.length === 0) return planned;
     return { kind: 'reload', reasons: [...others, ...(planned.kind === 'reload' ? planned.reasons : [])] };
   }
