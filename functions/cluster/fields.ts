@@ -17,6 +17,7 @@ export class WrongField extends Error {
   readonly field: string;
   readonly reason: string;
 
+  /** The message does not repeat the field. */
   constructor(field: string, reason: string, message: string) {
     super(message);
     this.field = field;
@@ -66,8 +67,7 @@ export function optionalInteger(fields: Fields, key: string, least: number, most
   if (value === undefined || value === null) return null;
   if (typeof value !== 'number' || !Number.isInteger(value)) return wrongType(fields, key, 'a whole number', value);
   if (value >= least && value <= most) return value;
-  const field = pathOf(fields, key);
-  throw new WrongField(field, 'OutOfRange', `${field}: expected ${least} to ${most}, found ${value}`);
+  throw new WrongField(pathOf(fields, key), 'OutOfRange', `expected ${least} to ${most}, found ${value}`);
 }
 
 /** An object's fields, or null when the field is absent or null. */
@@ -110,8 +110,7 @@ export function textMap(fields: Fields, key: string): Readonly<Record<string, st
 
 /** Throws what a reader throws for a value of another type; the value itself is not repeated, it may be a secret. */
 export function wrongType(fields: Fields, key: string, expected: string, value: unknown): never {
-  const field = pathOf(fields, key);
-  throw new WrongField(field, 'WrongType', `${field}: expected ${expected}, found ${kindOfValue(value)}`);
+  throw new WrongField(pathOf(fields, key), 'WrongType', `expected ${expected}, found ${kindOfValue(value)}`);
 }
 
 /** Hostile text made fit to name an object or a field in a rejection: printable ASCII, at most 253 characters. */

@@ -69,8 +69,7 @@ export function readLabels(whole: Fields): Readonly<Record<string, string>> {
 export function checkedName(fields: Fields, key: string, isValid: (name: string) => boolean): string {
   const name = requiredText(fields, key);
   if (isValid(name)) return name;
-  const field = pathOf(fields, key);
-  throw new WrongField(field, 'InvalidName', `${field}: expected lowercase letters, digits, "-" and "." as in a DNS name`);
+  throw new WrongField(pathOf(fields, key), 'InvalidName', 'expected lowercase letters, digits, "-" and "." as in a DNS name');
 }
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
@@ -80,6 +79,5 @@ function readCreated(metadata: Fields): number {
   if (written === null) return 0;
   const ms = RFC3339.test(written) ? Date.parse(written) : Number.NaN;
   if (Number.isFinite(ms)) return Math.floor(ms / 1_000);
-  const field = pathOf(metadata, 'creationTimestamp');
-  throw new WrongField(field, 'WrongType', `${field}: expected a time such as 2024-01-31T12:00:00Z`);
+  throw new WrongField(pathOf(metadata, 'creationTimestamp'), 'WrongType', 'expected a time such as 2024-01-31T12:00:00Z');
 }

@@ -45,7 +45,7 @@ export function projectSlice(whole: Fields, leftOut: LeftOut[]): ServicePart | n
   if (service === null) return null;
   const family = requiredText(whole, 'addressType');
   if (family === 'FQDN') return { ...own, service, subsets: [] };
-  if (family !== 'IPv4' && family !== 'IPv6') throw new WrongField('addressType', 'WrongType', 'addressType: expected IPv4, IPv6 or FQDN');
+  if (family !== 'IPv4' && family !== 'IPv6') throw new WrongField('addressType', 'WrongType', 'expected IPv4, IPv6 or FQDN');
   const ports = objects(whole, 'ports').flatMap(readPort);
   const endpoints: Endpoint[] = [];
   for (const entry of objects(whole, 'endpoints')) {
@@ -127,7 +127,7 @@ function readAddress(entry: Fields, key: string, written: string | undefined, fa
   if (address !== null && (family === null || address.family === family)) return address;
   const field = pathOf(entry, key);
   const found = written === undefined ? 'nothing' : shown(written);
-  leftOut.push({ field, reason: 'InvalidAddress', message: `${field}: expected an ${family ?? 'IP'} address, found ${found}` });
+  leftOut.push({ field, reason: 'InvalidAddress', message: `expected an ${family ?? 'IP'} address, found ${found}` });
   return null;
 }
 

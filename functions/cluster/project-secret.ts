@@ -34,6 +34,5 @@ function decoded(entries: Fields | null, entry: string): Uint8Array | null {
   if (entries === null || written === null) return null;
   const base64 = written.replace(/[\r\n]/g, '');
   if (base64.length % 4 === 0 && BASE64.test(base64)) return Buffer.from(base64, 'base64');
-  const field = pathOf(entries, entry);
-  throw new WrongField(field, 'WrongType', `${field}: expected base64`);
+  throw new WrongField(pathOf(entries, entry), 'WrongType', 'expected base64');
 }

@@ -50,8 +50,7 @@ export function projectService(whole: Fields): Service {
 export function readProtocol(fields: Fields): Protocol {
   const protocol = text(fields, 'protocol', 'TCP');
   if (protocol === 'TCP' || protocol === 'UDP' || protocol === 'SCTP') return protocol;
-  const field = pathOf(fields, 'protocol');
-  throw new WrongField(field, 'WrongType', `${field}: expected TCP, UDP or SCTP`);
+  throw new WrongField(pathOf(fields, 'protocol'), 'WrongType', 'expected TCP, UDP or SCTP');
 }
 
 /** A port's name; empty for the single unnamed port. */

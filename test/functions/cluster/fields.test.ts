@@ -29,7 +29,7 @@ function wrong(read: () => unknown): string {
     read();
   } catch (error) {
     assert.ok(error instanceof WrongField, String(error));
-    return `${error.reason} ${error.message}`;
+    return `${error.reason} ${error.field}: ${error.message}`;
   }
   return assert.fail('expected it not to be read');
 }

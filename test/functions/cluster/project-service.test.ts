@@ -142,7 +142,7 @@ describe('a field of the wrong type', () => {
       const [rejection] = projection?.rejections ?? [];
       assert.deepEqual([rejection?.field, rejection?.reason, rejection?.scope], [field, reason, 'object']);
       assert.deepEqual([rejection?.kind, rejection?.namespace, rejection?.name], ['Service', 'data', 'db']);
-      assert.ok(rejection?.message.startsWith(`${field}: expected `), rejection?.message);
+      assert.match(rejection?.message ?? '', /^expected /);
     });
   }
 
