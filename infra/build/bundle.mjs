@@ -2,7 +2,7 @@
 // alone as one file (sidecar.mjs), for images that carry nothing else. `node infra/build/bundle.mjs` builds; the launcher calls
 // `bundle()` when a source is newer than what was built.
 
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -43,6 +43,7 @@ export async function bundle() {
       outdir: fresh,
     });
     await build({ ...common, entryPoints: { sidecar: 'infra/cli/sidecar-main.ts' }, minify: true, outdir: fresh });
+    await copyFile(join(root, 'sidecar', 'haproxy', 'reload-haproxy'), join(fresh, 'reload-haproxy'));
     for (const folder of ['chunks', '.']) await moveFiles(join(fresh, folder), join(dist, folder));
     await removeOldChunks(join(dist, 'chunks'));
   } finally {

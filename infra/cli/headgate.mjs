@@ -13,7 +13,7 @@ function newestSource(folder) {
   for (const item of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, item.name);
     if (item.isDirectory()) newest = Math.max(newest, newestSource(path));
-    else if (/\.(ts|hbs|mjs)$/.test(item.name)) newest = Math.max(newest, statSync(path).mtimeMs);
+    else if (/\.(ts|hbs|mjs)$|^reload-haproxy$/.test(item.name)) newest = Math.max(newest, statSync(path).mtimeMs);
   }
   return newest;
 }

@@ -46,7 +46,7 @@ function nodeRows(node: FleetNode, head: Head | null): string[][] {
 function roleRow(node: FleetNode, role: Role, head: Head | null): string[] {
   const result = node.roles[role];
   if (result === undefined) return [];
-  const behind = head !== null && result.sequence < head.sequence ? ' behind' : '';
+  const behind = head !== null && result.version !== head.target.number ? ' behind' : '';
   const state = `${result.outcome}${behind}${node.connectedTo === null ? ' away' : ''}`;
   return [
     node.node,

@@ -103,7 +103,7 @@ function planFile(plan: LocalPlan): string {
 /** Makes the state folder: the plan, options, token, sealing key and, when no cluster was named, a copy of the sample. */
 async function prepare(plan: LocalPlan, withSample: boolean): Promise<void> {
   try {
-    await mkdir(join(plan.state, 'relay'), { recursive: true, mode: 0o700 });
+    await mkdir(join(plan.state, 'relay'), { recursive: true });
     await writeFile(planFile(plan), `${JSON.stringify(plan, null, 2)}\n`);
     await writeFile(join(plan.state, 'options.yaml'), localOptions(plan));
     await writeOnce(join(plan.state, 'token'), `${randomBytes(24).toString('base64url')}\n`);
