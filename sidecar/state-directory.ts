@@ -17,12 +17,14 @@ export interface StateDirectory {
   release(): Promise<void>;
 }
 
+/** HAProxy's workers, which are not root, pass through to their sockets. What lies in the folder has tighter modes of its own. */
+const MODE = 0o711;
 const LOCK = /^lock-(\d+)\.sock$/;
 /** A Unix socket's path holds 107 bytes. */
 const LONGEST_PATH = 90;
 
 /**
- * Makes the folder when it is absent (0700) and holds it until `release` or the end of the process.
+ * Makes the folder when it is absent (0711) and holds it until `release` or the end of the process.
  * @throws HeadgateError `state-in-use` when another process holds it, `bad-state-directory` when it cannot be made or used (stage `serve`)
  */
 export async function openStateDirectory(path: string): Promise<StateDirectory> {
@@ -35,8 +37,8 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
     );
   }
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await chmod(folder, 0o700);
+    await mkdir(folder, { recursive: true, mode: MODE });
+    await chmod(folder, MODE);
     const server = await takeLock(folder);
     return { path: folder, release: () => new Promise((done) => server.close(() => done())) };
   } catch (cause) {

@@ -7,10 +7,10 @@ import { test } from 'node:test';
 import { openStateDirectory } from '../../sidecar/state-directory.ts';
 import { temporaryFolder } from '../fixtures/stream-host.ts';
 
-test('the folder is made for its owner alone, and held by one at a time', async (t) => {
+test('only its owner sees into the folder, and it is held by one at a time', async (t) => {
   const path = join(await temporaryFolder(t), 'a', 'state');
   const held = await openStateDirectory(path);
-  assert.equal((await stat(path)).mode & 0o777, 0o700);
+  assert.equal((await stat(path)).mode & 0o777, 0o711);
   await assert.rejects(openStateDirectory(path), { code: 'state-in-use', message: /in use by another sidecar/ });
   await held.release();
   const again = await openStateDirectory(path);
