@@ -3,7 +3,7 @@
 
 import { type Head, RECONCILER } from '../shared/head.ts';
 import { reconcile, type ReconcileInput } from './reconcile.ts';
-import { WakeUps } from './wake-ups.ts';
+import { type WakeUpOutcome, WakeUps } from './wake-ups.ts';
 
 export interface Published {
   /** What nodes run. */
@@ -33,8 +33,8 @@ export interface TriggerOptions extends Pick<ReconcileInput, 'store' | 'cluster'
 
 export function clusterTriggers(input: TriggerOptions): Triggers {
   const { store, holder, onPass, signal } = input;
-  let trigger = 'wake-up';
-  let last: Published | null = null;
+  let trigger = '';
+  let published: Published | null = null;
   const wakeUps = new WakeUps({
     objects: store.objects,
     holder,
@@ -42,7 +42,7 @@ export function clusterTriggers(input: TriggerOptions): Triggers {
     pass: async () => {
       try {
         const { version, sequence, changed } = await reconcile({ ...input, trigger, author: RECONCILER });
-        last = { version, sequence, changed };
+        published = { version, sequence, changed: changed || published?.changed === true };
         onPass(changed ? 'changed' : 'unchanged');
       } catch (thrown) {
         onPass('failed');
@@ -50,19 +50,42 @@ export function clusterTriggers(input: TriggerOptions): Triggers {
       }
     },
   });
-  const serve = async (why: string): Promise<Published | null> => {
+  const serve = oneAtATime(async (why: string): Promise<{ readonly outcome: WakeUpOutcome; readonly published: Published | null }> => {
     trigger = why;
-    const outcome = await wakeUps.runIfDirty();
-    return outcome === 'served' ? last : null;
-  };
+    published = null;
+    return { outcome: await wakeUps.runIfDirty(), published };
+  });
   return {
     mark: (delayMs) => wakeUps.mark(delayMs),
-    serveMarks: () => serve('wake-up'),
+    serveMarks: async () => (await serve('wake-up')).published,
     async reconcile(why) {
       await wakeUps.mark();
-      return serve(why);
+      const served = await serve(why);
+      if (served.outcome === 'busy') return null;
+      // Clean: the mark was served by what ran when it was made.
+      return served.published ?? publishedIn((await store.readHead(signal))?.head);
     },
   };
+}
+
+/** Calls during a run share the next one, which begins after all of them. */
+function oneAtATime<T>(run: (why: string) => Promise<T>): (why: string) => Promise<T> {
+  let running: Promise<unknown> = Promise.resolve();
+  let next: Promise<T> | null = null;
+  return (why) => {
+    if (next !== null) return next;
+    const begun = running.then(() => {
+      next = null;
+      return run(why);
+    });
+    next = begun;
+    running = begun.catch(() => undefined);
+    return begun;
+  };
+}
+
+function publishedIn(head: Head | undefined): Published | null {
+  return head === undefined ? null : { version: head.target.number, sequence: head.sequence, changed: false };
 }
 
 function timeOf(head: Head | undefined): number | null {
