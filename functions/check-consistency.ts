@@ -53,10 +53,13 @@ function unservedNames(files: ReadonlyMap<string, string | Uint8Array>): string[
 }
 
 function missingCertificates(files: ReadonlyMap<string, string | Uint8Array>, certificates: ReadonlySet<string>): string[] {
-  return linesBelow(files, 'router/crt-list').flatMap(({ path, line }) => {
-    const certificate = `router/${line.split(' ')[0] ?? ''}`;
-    return certificates.has(certificate) ? [] : [`${path} names ${certificate}, which is not in the version`];
-  });
+  const listed = linesBelow(files, 'router/crt-list').map(({ path, line }) => ({ by: path, named: line.split(' ')[0] ?? '' }));
+  const verified = readShards<BackendState>(files, 'router/state').flatMap(({ backend, servers }) =>
+    [...new Set(servers.map(({ tls }) => tls?.caFile ?? null))].flatMap((named) => (named === null ? [] : [{ by: backend, named }])),
+  );
+  return [...listed, ...verified].flatMap(({ by, named }) =>
+    certificates.has(`router/${named}`) ? [] : [`${by} names router/${named}, which is not in the version`],
+  );
 }
 
 function linesBelow(files: ReadonlyMap<string, string | Uint8Array>, folder: string): { readonly path: string; readonly line: string }[] {
