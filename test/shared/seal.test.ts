@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { isSealed, openSealed, parseSealingKey, sealFile } from '../../shared/seal.ts';
 
 const key = parseSealingKey(Buffer.alloc(32, 1).toString('base64'), 'key');
