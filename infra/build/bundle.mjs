@@ -43,7 +43,6 @@ export async function bundle() {
       outdir: fresh,
     });
     await build({ ...common, entryPoints: { sidecar: 'infra/cli/sidecar-main.ts' }, minify: true, outdir: fresh });
-    await copyFile(join(root, 'sidecar/haproxy/reload-haproxy'), join(fresh, 'reload-haproxy'));
     await copyFile(join(root, 'sidecar', 'haproxy', 'reload-haproxy'), join(fresh, 'reload-haproxy'));
     for (const folder of ['chunks', '.']) await moveFiles(join(fresh, folder), join(dist, folder));
     await removeOldChunks(join(dist, 'chunks'));
