@@ -115,8 +115,11 @@ class DirectoryStore implements ObjectStore {
   }
 
   async #create(folder: string, bytes: Uint8Array): Promise<WriteResult> {
-    // Most creates are of blobs that are there already: they are spared the draft.
-    if (await hasRevisions(folder)) return CONFLICT;
+    // A blob that is there already is spared the draft. Its creator may not have come to this yet, and a manifest will rely on it.
+    if (await hasRevisions(folder)) {
+      await syncFolder(dirname(folder));
+      return CONFLICT;
+    }
     return this.#withDraft(bytes, async (draft) => {
       await makeFolder(dirname(folder));
       const created = await createObject(folder, draft);
