@@ -21,7 +21,7 @@ export interface Offering {
 }
 
 export interface HeadSourceOptions {
-  readonly store: VersionStore;
+  readonly store: Pick<VersionStore, 'readHead' | 'readHeadIfChanged' | 'readManifest'>;
   readonly logger: Logger;
   /** Milliseconds between looks; default 1,000. */
   readonly pollMs?: number;
@@ -30,13 +30,14 @@ export interface HeadSourceOptions {
 const POLL_MS = 1_000;
 /** Longest wait between looks while the store does not answer. */
 const POLL_MOST_MS = 10_000;
+/** Lists of each role that may be bases. */
 const LISTS_KEPT = 8;
 
 export class HeadSource {
   readonly #options: HeadSourceOptions;
   readonly #listeners = new Set<() => void>();
   readonly #closing = new AbortController();
-  readonly #lists = new Map<string, RoleFiles>();
+  readonly #lists: PerRole<Map<Digest, RoleFiles>> = { router: new Map(), 'service-proxy': new Map() };
   #current: Offering | null = null;
   #etag: Etag | null = null;
   #problem: string | null = null;
@@ -76,7 +77,7 @@ export class HeadSource {
 
   /** A role's file list of one of the last heads, by its content digest. */
   listOf(role: Role, content: Digest): RoleFiles | null {
-    return this.#lists.get(`${role} ${content}`) ?? null;
+    return this.#lists[role].get(content) ?? null;
   }
 
   async close(): Promise<void> {
@@ -123,11 +124,12 @@ export class HeadSource {
 
   #keepLists({ revision, lists }: Offering): void {
     for (const role of ROLES) {
-      const key = `${role} ${revision.head.target.content[role]}`;
-      this.#lists.delete(key);
-      this.#lists.set(key, lists[role]);
+      const kept = this.#lists[role];
+      const content = revision.head.target.content[role];
+      kept.delete(content);
+      kept.set(content, lists[role]);
+      for (const oldest of [...kept.keys()].slice(0, -LISTS_KEPT)) kept.delete(oldest);
     }
-    for (const key of [...this.#lists.keys()].slice(0, -LISTS_KEPT * ROLES.length)) this.#lists.delete(key);
   }
 }
 

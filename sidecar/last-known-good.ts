@@ -88,8 +88,7 @@ export class LastKnownGood {
       record('service-proxy'),
       readdir(join(folder, 'blobs')),
     ]);
-    const leftOver = names.filter((name) => !isDigest(name));
-    await Promise.all(leftOver.map((name) => rm(join(folder, 'blobs', name), { force: true })));
+    await Promise.all(['.', 'roles', 'blobs'].map((name) => removeHalfWritten(join(folder, name))));
     return new LastKnownGood(folder, seen, { router: router ?? EMPTY, 'service-proxy': proxy ?? EMPTY }, new Set(names.filter(isDigest)));
   }
 
@@ -157,6 +156,12 @@ export class LastKnownGood {
   #blobPath(digestOfBlob: Digest): string {
     return join(this.#folder, 'blobs', digestOfBlob);
   }
+}
+
+/** A process that was killed may have left temporary files: see `replaceFile`. */
+async function removeHalfWritten(folder: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name.startsWith('.') && name.endsWith('.tmp'));
+  await Promise.all(names.map((name) => rm(join(folder, name), { force: true })));
 }
 
 async function readJson<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {

@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackoffRange, backoffMs } from '../shared/backoff.ts';
 import type { Digest } from '../shared/digest.ts';
 import { errorMessage, HeadgateError } from '../shared/error.ts';
-import type { Files } from '../shared/files.ts';
-import type { Head } from '../shared/head.ts';
 import type { Logger } from '../shared/logger.ts';
 import type { Result } from '../shared/protocol.ts';
 import type { Role } from '../shared/role.ts';
-import { isSealed, openSealed, type SealingKey } from '../shared/seal.ts';
+import type { SealingKey } from '../shared/seal.ts';
 import type { KeptContent, LastKnownGood } from './last-known-good.ts';
 import type { SidecarMetrics } from './metrics.ts';
 import { type Failure, nextStep, standingRefusal } from './next-target.ts';
+import { logResult, resultOf } from './result.ts';
+import { readContent } from './role-content.ts';
 import type { RoleApplier, RoleOutcome } from './role.ts';
 
 export interface RoleTimings {
@@ -41,10 +41,8 @@ export interface RoleLoopOptions {
 
 /** Refused contents that are remembered. */
 const REFUSALS_KEPT = 16;
-/** Files read from disk at once. */
-const READ_TOGETHER = 64;
-/** Longest message of a result, in characters; the protocol's limit. */
-const MESSAGE_LIMIT = 4096;
+/** Milliseconds that tools have to tell their versions. */
+const TOOLS_MS = 5_000;
 
 export class RoleLoop {
   readonly role: Role;
@@ -90,13 +88,10 @@ export class RoleLoop {
     return this.#running !== null && (await this.#openApplier()).ready();
   }
 
-  /** Versions of the role's tools; none when they cannot be asked. */
+  /** Versions of the role's tools; none when they cannot be asked, or do not answer soon. */
   async tools(): Promise<Readonly<Record<string, string>>> {
-    try {
-      return await (await this.#openApplier()).tools();
-    } catch {
-      return {};
-    }
+    const asked = this.#openApplier().then((applier) => applier.tools());
+    return Promise.race([asked.catch(() => ({})), sleep(TOOLS_MS, {}, { ref: false })]);
   }
 
   /** Aborts what is being applied and lets go; what runs on the node keeps running. */
@@ -160,7 +155,8 @@ export class RoleLoop {
     const started = Date.now();
     try {
       const applier = await this.#openApplier();
-      const files = await this.#readFiles(kept);
+      const { memory, sealingKeys } = this.#options;
+      const files = await readContent(memory, kept.files, sealingKeys);
       const { number: version, content } = kept.head.target;
       const target = { version, sequence: kept.head.sequence, content: content[this.role], files };
       return await applier.apply(target, this.#closing.signal);
@@ -177,20 +173,6 @@ export class RoleLoop {
       throw thrown;
     });
     return this.#applier;
-  }
-
-  async #readFiles(kept: KeptContent): Promise<Files> {
-    const { memory, sealingKeys } = this.#options;
-    const entries = Object.entries(kept.files);
-    const files = new Map<string, Uint8Array>();
-    for (let at = 0; at < entries.length; at += READ_TOGETHER) {
-      const together = entries.slice(at, at + READ_TOGETHER).map(async ([path, file]) => {
-        const bytes = await memory.readBlob(file);
-        return [path, isSealed(bytes) ? openSealed(bytes, sealingKeys, path) : bytes] as const;
-      });
-      for (const [path, bytes] of await Promise.all(together)) files.set(path, bytes);
-    }
-    return files;
   }
 
   #fail(content: Digest): void {
@@ -251,23 +233,4 @@ export class RoleLoop {
     // Woken before it was time: nothing to do about that but look again.
     await sleep(ms, undefined, { signal: this.#alarm.signal }).catch(() => undefined);
   }
-}
-
-function resultOf(role: Role, head: Head, outcome: RoleOutcome): Result {
-  return {
-    type: 'result',
-    role,
-    sequence: head.sequence,
-    version: head.target.number,
-    ...outcome,
-    durationMs: Math.round(outcome.durationMs),
-    message: outcome.message.slice(0, MESSAGE_LIMIT),
-    time: new Date().toISOString(),
-  };
-}
-
-function logResult(logger: Logger, { role, version, sequence, outcome, how, stage, message, durationMs }: Result): void {
-  const fields = { role, version, sequence, how, stage, durationMs };
-  if (outcome === 'applied') logger.info(fields, `${role} runs version ${version}`);
-  else logger.error({ ...fields, message }, `${role} ${outcome} version ${version}`);
 }

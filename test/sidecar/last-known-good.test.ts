@@ -67,9 +67,10 @@ test('a damaged blob is no longer held', async (t) => {
 test('files that a killed process left half written are removed', async (t) => {
   const folder = await temporaryFolder(t);
   await LastKnownGood.open(folder);
-  await writeFile(join(folder, 'blobs', `.${digestOf('one')}.0123.tmp`), 'half');
+  const halves = [`blobs/.${digestOf('one')}.0123.tmp`, 'roles/.router.json.0123.tmp', '.seen.json.0123.tmp'];
+  for (const half of halves) await writeFile(join(folder, half), 'half');
   const memory = await LastKnownGood.open(folder);
-  assert.deepEqual(await readdir(join(folder, 'blobs')), []);
+  assert.deepEqual((await readdir(folder, { recursive: true })).sort(), ['blobs', 'roles']);
   assert.ok(!memory.hasBlob(digestOf('one')));
 });
 
