@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { digestOf } from '../../shared/digest.ts';
+import { parseSealingKey, sealFile } from '../../shared/seal.ts';
 import { MemoryStore } from '../fixtures/memory-store.ts';
 import { until } from '../fixtures/poll.ts';
 import { APPLIED, FAILED, RecordingRole, REFUSED } from '../fixtures/recording-role.ts';
@@ -305,4 +306,24 @@ test('closing lets go of the roles and of the state folder', async (t) => {
   await sidecar.close();
   assert.ok(router.closed);
   await (await startNode(t, [new RecordingRole('router')], node)).close();
+});
+
+test('a port that is taken is said, and nothing is held', async (t) => {
+  const { router, node, host } = await world(t);
+  const listen = { host: '127.0.0.1', port: host.port };
+  await assert.rejects(startNode(t, [router], { ...node, listen }), { code: 'port-in-use' });
+  await (await startNode(t, [router], node)).close();
+});
+
+test('sealed files are opened with their key, and a node without it says what it lacks', async (t) => {
+  const { router, node, host, publish } = await world(t);
+  const key = parseSealingKey('ab'.repeat(32), 'a test');
+  const path = 'router/certificates/a.pem';
+  publish({ [path]: sealFile('a private key', key, path) });
+  const without = await startNode(t, [router], node);
+  await until('it is said', () => host.results.some(({ outcome, message }) => outcome === 'failed' && /--sealing-key/.test(message)));
+  assert.deepEqual(router.asked, []);
+  await without.close();
+  await startNode(t, [router], { ...node, sealingKeys: [key] });
+  await until('it runs', () => router.running?.[path] === 'a private key');
 });
