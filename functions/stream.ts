@@ -5,10 +5,11 @@ import type { Digest } from '../shared/digest.ts';
 import { errorMessage } from '../shared/error.ts';
 import { canonicalJson } from '../shared/json.ts';
 import type { Logger } from '../shared/logger.ts';
-import { type FileList, type Hello, type HostMessage, type NodeMessage, nodeMessageSchema, type Result } from '../shared/protocol.ts';
+import { type Hello, type HostMessage, type NodeMessage, nodeMessageSchema, type Result } from '../shared/protocol.ts';
 import type { Role } from '../shared/role.ts';
 import type { BlobFrames } from './blob-frames.ts';
-import type { HeadSource, Offering, RoleFiles } from './head-source.ts';
+import type { HeadSource, Offering } from './head-source.ts';
+import { offerText } from './offer-text.ts';
 
 /** The host's end of a stream. */
 export interface StreamSocket {
@@ -47,7 +48,7 @@ export class StreamSession {
   #offerAgain: NodeJS.Timeout | undefined;
   /** The offer made last, and the one before: what a node may ask for while they cross on the way. */
   #offered: readonly Offering[] = [];
-  #outgoing: HostMessage[] = [];
+  #outgoing: string[] = [];
   #wanted: Digest[] = [];
   #offerDue = false;
   #sending = false;
@@ -84,7 +85,7 @@ export class StreamSession {
     reports.connected(hello);
     this.#unsubscribe = source.subscribe(() => this.#offerSoon());
     if ((source.current?.revision.head.sequence ?? 0) < hello.sequence) {
-      this.#outgoing.push({ type: 'ahead', sequence: source.current?.revision.head.sequence ?? 0 });
+      this.#say({ type: 'ahead', sequence: source.current?.revision.head.sequence ?? 0 });
       source.notice();
     }
     this.#offerSoon();
@@ -99,6 +100,10 @@ export class StreamSession {
     // What only the earlier offer named is not needed any more: the node asks again for the latest.
     this.#wanted = digests.filter((digest) => offeredBy(latest, digest));
     this.#sendSoon();
+  }
+
+  #say(message: HostMessage): void {
+    this.#outgoing.push(canonicalJson(message));
   }
 
   #offerSoon(): void {
@@ -122,7 +127,7 @@ export class StreamSession {
       while (!this.#ended) {
         const message = this.#outgoing.shift() ?? this.#takeOffer();
         const digest = message === null ? this.#wanted.shift() : undefined;
-        if (message !== null) await this.#options.socket.send(canonicalJson(message));
+        if (message !== null) await this.#options.socket.send(message);
         else if (digest !== undefined) await this.#sendBlob(digest);
         else return;
       }
@@ -131,22 +136,18 @@ export class StreamSession {
     }
   }
 
-  #takeOffer(): HostMessage | null {
+  #takeOffer(): string | null {
     const { source } = this.#options;
     const { current } = source;
     const hello = this.#hello;
     if (!this.#offerDue || hello === null || current === null || current.revision.head.sequence < hello.sequence) return null;
     this.#offerDue = false;
     clearTimeout(this.#offerAgain);
-    const files = Object.fromEntries(
-      hello.roles.map((role) => {
-        const base = this.#offered[0]?.revision.head.target.content[role] ?? hello.content[role];
-        return [role, listAgainst(current.lists[role], base, base === null ? null : source.listOf(role, base))];
-      }),
-    );
+    const baseOf = (role: Role): Digest | null => this.#offered[0]?.revision.head.target.content[role] ?? hello.content[role];
+    const text = offerText(current, hello.roles, baseOf, source);
     this.#offered = [current, ...this.#offered].slice(0, 2);
     this.#wanted = [];
-    return { type: 'offer', head: current.revision.text, files };
+    return text;
   }
 
   async #sendBlob(digest: Digest): Promise<void> {
@@ -167,7 +168,7 @@ export class StreamSession {
     const { logger, source } = this.#options;
     logger.warn({ blob: digest }, 'a blob of the offered version is gone; reading the head again');
     this.#wanted = [];
-    this.#outgoing.push({ type: 'gone', digests: [digest] });
+    this.#say({ type: 'gone', digests: [digest] });
     source.notice();
     clearTimeout(this.#offerAgain);
     this.#offerAgain = setTimeout(() => this.#offerSoon(), OFFER_AGAIN_MS);
@@ -178,13 +179,6 @@ export class StreamSession {
     this.#options.socket.close(POLICY_VIOLATION, reason);
     this.end();
   }
-}
-
-/** A role's list as sent: the whole of it, or what changes against a base that the node holds. */
-export function listAgainst(list: RoleFiles, content: Digest | null, base: RoleFiles | null): FileList {
-  if (base === null) return { base: null, put: list, remove: [] };
-  const put = Object.entries(list).filter(([path, file]) => base[path]?.digest !== file.digest);
-  return { base: content, put: Object.fromEntries(put), remove: Object.keys(base).filter((path) => !(path in list)) };
 }
 
 function parseMessage(text: string): NodeMessage | null {

@@ -47,11 +47,6 @@ export class StreamServer {
     this.#pings.unref();
   }
 
-  /** Nodes connected now. */
-  get connections(): number {
-    return this.#server.clients.size;
-  }
-
   /** Takes over a socket whose request asked for an upgrade. */
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const problem = await this.#refusal(request);

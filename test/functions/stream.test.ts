@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { WebSocket } from 'ws';
+import { offerText } from '../../functions/offer-text.ts';
 import { digestOf } from '../../shared/digest.ts';
 import { contentDigest } from '../../shared/manifest.ts';
 import { hostMessageSchema, type HostMessage, SUBPROTOCOL } from '../../shared/protocol.ts';
@@ -257,4 +258,32 @@ test('a node that breaks the protocol disturbs no other', async (t) => {
   await until('the bad one is closed', () => bad.closed !== null);
   publish({ 'router/config/00-base.cfg': 'two' });
   await until('the good one is offered both', () => good.messages.length === 2);
+});
+
+test('nodes that hold the same are sent the same text, made once', async (t) => {
+  const { host, publish } = await world(t);
+  publish(FILES);
+  await until('the head is read', () => host.source.current !== null);
+  const offering = host.source.current;
+  assert.ok(offering !== null);
+  let asked = 0;
+  const source = {
+    listOf: (...of: Parameters<typeof host.source.listOf>) => {
+      asked += 1;
+      return host.source.listOf(...of);
+    },
+  };
+  const known = offering.revision.head.target.content.router;
+  const first = offerText(offering, ['router'], () => known, source);
+  const asOnce = asked;
+  assert.equal(
+    offerText(offering, ['router'], () => known, source),
+    first,
+  );
+  assert.ok(asked - asOnce < asOnce, 'the list was not compared again');
+  assert.deepEqual(JSON.parse(first).files.router, { base: known, put: {}, remove: [] });
+  assert.notEqual(
+    offerText(offering, ['router', 'service-proxy'], () => null, source),
+    first,
+  );
 });
