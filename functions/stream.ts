@@ -60,6 +60,7 @@ export class StreamSession {
 
   /** A text message of the node. What breaks the protocol closes the session. */
   receive(text: string): void {
+    if (this.#ended) return;
     const message = parseMessage(text);
     if (message === null) return this.#violation('a message was not understood');
     if (message.type === 'hello') return this.#welcome(message);

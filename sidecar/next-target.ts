@@ -17,6 +17,8 @@ export interface Failure {
 export interface Progress {
   /** The content that this process applied last; null: none yet. */
   readonly running: Digest | null;
+  /** False after an application that failed: how far it came is not known, so that even what ran before is applied again. */
+  readonly settled: boolean;
   readonly failures: ReadonlyMap<Digest, Failure>;
 }
 
@@ -28,18 +30,18 @@ export type Step = { readonly do: 'apply'; readonly kept: KeptContent } | { read
  * last is next best: a node that comes up serves what it served.
  */
 export function nextStep(role: Role, record: RoleRecord, progress: Progress, now: number): Step {
-  const candidates = candidatesOf(role, record, progress.running);
+  const candidates = candidatesOf(role, record, progress);
   const due = candidates.find((kept) => (progress.failures.get(kept.head.target.content[role])?.retryAt ?? 0) <= now);
   if (due !== undefined) return { do: 'apply', kept: due };
   const times = candidates.flatMap((kept) => progress.failures.get(kept.head.target.content[role])?.retryAt ?? []);
   return { do: 'wait', until: times.length === 0 ? null : Math.min(...times) };
 }
 
-function candidatesOf(role: Role, record: RoleRecord, running: Digest | null): KeptContent[] {
+function candidatesOf(role: Role, record: RoleRecord, { running, settled }: Progress): KeptContent[] {
   const { wanted, applied } = record;
   if (wanted === null) return [];
   const content = wanted.head.target.content[role];
-  if (content === running) return [];
+  if (content === running && settled) return [];
   const candidates = standingRefusal(role, record, wanted.head) === null ? [wanted] : [];
   if (running === null && applied !== null && applied.head.target.content[role] !== content) candidates.push(applied);
   return candidates;

@@ -52,6 +52,7 @@ export class RoleLoop {
   #applier: Promise<RoleApplier> | null = null;
   #applying: KeptContent | null = null;
   #running: Digest | null = null;
+  #settled = true;
   #applied: Result | null = null;
   #verdict: Result | null = null;
   #alarm = new AbortController();
@@ -119,7 +120,7 @@ export class RoleLoop {
 
   async #step(): Promise<void> {
     const record = this.#options.memory.record(this.role);
-    const step = nextStep(this.role, record, { running: this.#running, failures: this.#failures }, Date.now());
+    const step = nextStep(this.role, record, { running: this.#running, settled: this.#settled, failures: this.#failures }, Date.now());
     if (step.do === 'apply') return this.#apply(step.kept);
     if (record.wanted !== null) await this.#confirm(record.wanted);
     if (this.#driftDue <= Date.now()) await this.#repairDrift();
@@ -138,9 +139,11 @@ export class RoleLoop {
     metrics.applied(result);
     if (outcome.outcome === 'applied') {
       this.#running = content;
+      this.#settled = true;
       this.#failures.delete(content);
       this.#applied = result;
     } else if (outcome.outcome === 'failed') {
+      this.#settled = false;
       this.#fail(content);
     }
     await this.#remember(kept, result);

@@ -29,7 +29,7 @@ const digest = ({ head }: KeptContent): string => head.target.content.router;
 const refused = (head: Head) => ({ head, result: REFUSAL });
 
 const [one, two] = [content('one'), content('two')];
-const idle = { running: null, failures: new Map<string, Failure>() };
+const idle = { running: null, settled: true, failures: new Map<string, Failure>() };
 
 test('nothing wanted: nothing to do', () => {
   assert.deepEqual(nextStep('router', EMPTY, idle, 0), { do: 'wait', until: null });
@@ -51,11 +51,18 @@ test('refused content is not applied; what was applied last comes up instead, an
 test('content that failed waits for its time, and what was applied last comes up meanwhile', () => {
   const record = { ...EMPTY, wanted: two, applied: one };
   const failures = new Map([[digest(two), { count: 1, retryAt: 100 }]]);
-  assert.deepEqual(nextStep('router', record, { running: null, failures }, 50), { do: 'apply', kept: one });
-  assert.deepEqual(nextStep('router', record, { running: digest(one), failures }, 50), { do: 'wait', until: 100 });
-  assert.deepEqual(nextStep('router', record, { running: digest(one), failures }, 100), { do: 'apply', kept: two });
+  assert.deepEqual(nextStep('router', record, { running: null, settled: true, failures }, 50), { do: 'apply', kept: one });
+  assert.deepEqual(nextStep('router', record, { running: digest(one), settled: true, failures }, 50), { do: 'wait', until: 100 });
+  assert.deepEqual(nextStep('router', record, { running: digest(one), settled: true, failures }, 100), { do: 'apply', kept: two });
   failures.set(digest(one), { count: 1, retryAt: 80 });
-  assert.deepEqual(nextStep('router', record, { running: null, failures }, 50), { do: 'wait', until: 80 });
+  assert.deepEqual(nextStep('router', record, { running: null, settled: true, failures }, 50), { do: 'wait', until: 80 });
+});
+
+test('after a failure even what ran before is applied again', () => {
+  const record = { ...EMPTY, wanted: one, applied: one };
+  const progress = { ...idle, running: digest(one) };
+  assert.deepEqual(nextStep('router', record, progress, 0), { do: 'wait', until: null });
+  assert.deepEqual(nextStep('router', record, { ...progress, settled: false }, 0), { do: 'apply', kept: one });
 });
 
 test('a refusal stands while the reconciler moves the head, and ends with a move by hand', () => {
