@@ -20,6 +20,7 @@ import { admit as admitCluster, compute as computeFiles } from './compute.ts';
 import { type Compute, type Draft, draftConfiguration, heldDraft, isSameAs, isStill, ownDraft, type Present } from './draft.ts';
 import type { Options } from './options.ts';
 import { readHeld } from './read-configuration.ts';
+import { isOurDefaultCertificate } from './router/default-certificate.ts';
 
 export interface ReconcileInput {
   readonly store: VersionStore;
@@ -46,6 +47,8 @@ export interface Reconciled {
   readonly sequence: number;
   /** Of the cluster's own configuration, whether it runs or waits. */
   readonly rejections: readonly Rejection[];
+  /** Likewise: its default certificate is the one that everybody has the key of. */
+  readonly ourCertificateServes: boolean;
 }
 
 /**
@@ -56,6 +59,7 @@ export interface Reconciled {
 export async function reconcile(input: ReconcileInput): Promise<Reconciled> {
   const { store, signal, logger } = input;
   let rejections: readonly Rejection[] = [];
+  let ourCertificateServes = false;
   let changed = false;
   for (;;) {
     let remaining = 0;
@@ -63,6 +67,7 @@ export async function reconcile(input: ReconcileInput): Promise<Reconciled> {
       const present = await readPresent(input);
       const own = ownDraft(present, input.compute ?? computeFiles);
       rejections = own.rejections;
+      ourCertificateServes = isOurDefaultCertificate(present.configuration.router.defaultCertificate);
       const [next, ...later] = await planMoves(input, seen?.head ?? null, present, own);
       remaining = later.length;
       return next ?? null;
@@ -72,7 +77,8 @@ export async function reconcile(input: ReconcileInput): Promise<Reconciled> {
     if (moved) logMove(logger, head.head, rejections.length);
     changed ||= moved;
     if (remaining > 0) continue;
-    return { changed, head: head.head, version: head.head.target.number, sequence: head.head.sequence, rejections };
+    const { sequence, target } = head.head;
+    return { changed, head: head.head, version: target.number, sequence, rejections, ourCertificateServes };
   }
 }
 

@@ -27,6 +27,15 @@ export async function readTokens(tokenFile: string): Promise<string[]> {
   }
 }
 
+/**
+ * For the start of a host: one that would let nobody in is a mistake.
+ * @throws HeadgateError `token-file-unreadable` or `token-file-empty` (stage `serve`)
+ */
+export async function checkTokenFile(tokenFile: string): Promise<void> {
+  if ((await readTokens(tokenFile)).length > 0) return;
+  throw new HeadgateError('token-file-empty', 'serve', `the token file ${tokenFile} holds no token; write one to it, on a line of its own`);
+}
+
 function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

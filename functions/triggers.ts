@@ -1,8 +1,10 @@
 // From a trigger to a publish, in one process: remembers that the cluster changed, and reconciles under the lease that all
 // processes share (see wake-ups.ts).
 
+import { parseAddress, specialUse } from '../shared/address.ts';
 import { type Head, RECONCILER } from '../shared/head.ts';
 import { reconcile, type ReconcileInput } from './reconcile.ts';
+import { OUR_CERTIFICATE_SERVES } from './router/default-certificate.ts';
 import { type WakeUpOutcome, WakeUps } from './wake-ups.ts';
 
 export interface Published {
@@ -33,6 +35,7 @@ export interface TriggerOptions extends Pick<ReconcileInput, 'store' | 'cluster'
 
 export function clusterTriggers(input: TriggerOptions): Triggers {
   const { store, holder, onPass, signal } = input;
+  const sayWhatServes = sayOnceWhatServes(input);
   let trigger = '';
   let published: Published | null = null;
   const wakeUps = new WakeUps({
@@ -41,7 +44,8 @@ export function clusterTriggers(input: TriggerOptions): Triggers {
     lastMove: async () => timeOf((await store.readHead(signal))?.head),
     pass: async () => {
       try {
-        const { version, sequence, changed } = await reconcile({ ...input, trigger, author: RECONCILER });
+        const { version, sequence, changed, ourCertificateServes } = await reconcile({ ...input, trigger, author: RECONCILER });
+        if (ourCertificateServes) sayWhatServes();
         published = { version, sequence, changed: changed || published?.changed === true };
         onPass(changed ? 'changed' : 'unchanged');
       } catch (thrown) {
@@ -65,6 +69,17 @@ export function clusterTriggers(input: TriggerOptions): Triggers {
       // Clean: the mark was served by what ran when it was made.
       return served.published ?? publishedIn((await store.readHead(signal))?.head);
     },
+  };
+}
+
+/** A router on loopback deceives nobody: that is no reason to warn. */
+function sayOnceWhatServes({ options, logger }: TriggerOptions): () => void {
+  const bound = parseAddress(options.router.bindAddress);
+  const level = bound !== null && specialUse(bound) === 'loopback' ? 'info' : 'warn';
+  let said = false;
+  return () => {
+    if (!said) logger[level](OUR_CERTIFICATE_SERVES);
+    said = true;
   };
 }
 

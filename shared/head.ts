@@ -85,16 +85,17 @@ export const headSchema = z.object({
 
 /**
  * Reads head.json.
+ * @param where names it in the error
  * @throws HeadgateError `bad-head` (stage `verify`) when the text is not a head as this release writes it
  */
-export function parseHead(text: string): Head {
+export function parseHead(text: string, where = 'head.json'): Head {
   try {
     return headSchema.parse(JSON.parse(text));
   } catch (cause) {
     throw new HeadgateError(
       'bad-head',
       'verify',
-      'head.json is not a head that this release understands; restore it from heads/ or upgrade',
+      `${where} is not a head that this release understands; restore it from heads/ or upgrade`,
       { cause },
     );
   }

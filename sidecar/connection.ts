@@ -139,7 +139,9 @@ async function readToken(tokenFile: string): Promise<string> {
     });
   });
   const lines = text.split('\n').map((line) => line.trim());
-  return lines.find((line) => line !== '') ?? '';
+  const token = lines.find((line) => line !== '');
+  if (token !== undefined) return token;
+  throw new HeadgateError('token-file-empty', 'stream', `the token file ${tokenFile} holds no token; write the one of the nodes to it`);
 }
 
 /** Runs what arrives one after the other; too much of it stops the reading; what throws drops the session, and the rest of it. */

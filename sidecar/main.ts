@@ -2,12 +2,12 @@
 // (HAProxy) and wrote (rules) stays.
 
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { errorMessage, HeadgateError } from '../shared/error.ts';
 import type { Listen } from '../shared/listen.ts';
 import type { Logger } from '../shared/logger.ts';
 import type { Role } from '../shared/role.ts';
-import { parseSealingKey, type SealingKey } from '../shared/seal.ts';
+import { readSealingKey } from '../shared/sealing-key-file.ts';
 import { claimRole, type RoleClaim } from './claim.ts';
 import { haproxyRole } from './haproxy/apply.ts';
 import { findHaproxy } from './haproxy/capabilities.ts';
@@ -38,13 +38,15 @@ export interface SidecarConfig {
 
 /**
  * Runs until the signal is aborted.
- * @throws HeadgateError when a role or the state folder is in use, the port is taken, a key cannot be read, or no role has its tool
+ * @throws HeadgateError when a role or the state folder is in use, the port is taken, a key cannot be read, the reload script cannot be run,
+ *   or no role has its tool
  */
 export async function runSidecar(
   config: SidecarConfig,
   { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
 ): Promise<void> {
   const sealingKeys = await Promise.all(config.sealingKeyFiles.map(readSealingKey));
+  await checkReloadScript(config.reloadScript);
   await checkTools(config, signal, logger);
   const claims: RoleClaim[] = [];
   try {
@@ -65,19 +67,22 @@ async function openRole(role: Role, config: SidecarConfig, stateDirectory: strin
   return haproxyRole({ stateDirectory, haproxy, logger, ...(reloadScript === null ? {} : { reloadScript }) });
 }
 
+/** Found out now rather than at the first reload, which may be days away. */
+async function checkReloadScript(path: string | null): Promise<void> {
+  if (path === null) return;
+  await access(path, constants.X_OK).catch((cause: unknown) => {
+    const message = `the reload script ${path} cannot be run; name a program with --reload-script PATH, or leave the flag out to use ours`;
+    throw new HeadgateError('bad-reload-script', 'serve', message, { cause });
+  });
+}
+
 /** A role without its tool does not stop the other: its tool may be installed later. With none at all there is nothing to run. */
 async function checkTools({ roles, haproxy }: SidecarConfig, signal: AbortSignal, logger: Logger): Promise<void> {
   const checks = roles.map((role) => (role === 'router' ? findHaproxy(haproxy) : detectTool(runProgram, signal)));
   const missing = (await Promise.allSettled(checks)).flatMap((check, index) => {
     return check.status === 'rejected' ? [{ role: roles[index], reason: check.reason as unknown }] : [];
   });
+  if (signal.aborted) return;
   if (missing.length === roles.length) throw missing[0]?.reason;
   for (const { role, reason } of missing) logger.error({ role, error: errorMessage(reason) }, `${role} cannot run on this node yet`);
-}
-
-async function readSealingKey(file: string): Promise<SealingKey> {
-  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new HeadgateError('bad-sealing-key', 'usage', `the sealing key ${file} cannot be read`, { cause });
-  });
-  return parseSealingKey(text, file);
 }

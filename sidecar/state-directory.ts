@@ -76,7 +76,7 @@ async function linkNext(folder: string, socket: string): Promise<void> {
       throw new HeadgateError(
         'state-in-use',
         'serve',
-        `${folder} is in use by another sidecar; stop it, or choose another folder with --state`,
+        `${folder} is in use by another sidecar or \`headgate up\`; stop it, or choose another folder with --state`,
       );
     }
     try {

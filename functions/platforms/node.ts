@@ -23,7 +23,7 @@ import { listVersions, resume, rollback, showVersion, status } from '../operate.
 import type { Options } from '../options.ts';
 import { ReconcileLoop } from '../reconcile-loop.ts';
 import { reportNodes, reportToAll } from '../stream-reports.ts';
-import { readTokens } from '../tokens.ts';
+import { checkTokenFile } from '../tokens.ts';
 import { clusterTriggers, type PassOutcome } from '../triggers.ts';
 import { nodeServer } from './node-server.ts';
 import { StreamServer } from './websocket.ts';
@@ -52,10 +52,10 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** @throws HeadgateError `port-in-use`, `bad-listen` or `token-file-unreadable` (stage `serve`) */
+/** @throws HeadgateError `port-in-use`, `bad-listen`, `token-file-unreadable` or `token-file-empty` (stage `serve`) */
 export async function startHost(options: HostOptions): Promise<Host> {
   const { listen, store, tokenFile, operatorTokenFile, logger } = options;
-  await Promise.all([tokenFile, operatorTokenFile].map(async (file) => file !== null && (await readTokens(file))));
+  await Promise.all([tokenFile, operatorTokenFile].map(async (file) => file !== null && (await checkTokenFile(file))));
   const closing = new AbortController();
   const metrics = new HostMetrics();
   const fleet = new FleetReporter({ objects: store.objects, replica: replicaName(listen), logger });

@@ -26,7 +26,11 @@ export function defaultCertificate(given: LoadedFiles['defaultCertificate'], fin
   return 'pem' in given ? fromFile(given.pem) : fromSecret(given.secret, findSecret);
 }
 
-/** Whether it is the one that everybody has the key of, so that an edge can warn. */
+/** What an edge says when `isOurDefaultCertificate`. */
+export const OUR_CERTIFICATE_SERVES =
+  'the default certificate is the self-signed one of Headgate, whose private key is public: set router.defaultCertificate';
+
+/** Whether it is the one that everybody has the key of. */
 export function isOurDefaultCertificate(certificate: RouteCertificate): boolean {
   return certificate.fingerprint === OUR_FINGERPRINT;
 }

@@ -6,9 +6,10 @@ import {
   examples,
   jsonFlag,
   optionsFlag,
+  parseLimit,
   parseListen,
   parseNodeName,
-  parsePort,
+  parsePortBase,
   parseRoles,
   parseStreams,
   parseVersion,
@@ -39,7 +40,7 @@ function addRunning(program: Command): void {
       .option('--cluster <dir>', 'folder of manifests to watch (default: a sample, copied into the state folder)')
       .option('--state <dir>', 'folder for everything that it keeps', '.headgate')
       .addOption(storeFlag().default(undefined, 'a store in the state folder'))
-      .option('--port-base <n>', 'first of the ports on 127.0.0.1: HTTP, HTTPS, stats, functions, sidecar', parsePort, 18080),
+      .option('--port-base <n>', 'first of the ports on 127.0.0.1: HTTP, HTTPS, stats, functions, sidecar', parsePortBase, 18080),
     ['headgate up', 'headgate up --cluster ./manifests --port-base 28080'],
   ).action(async (flags) => (await import('./commands/up.ts')).up(flags));
 
@@ -122,7 +123,7 @@ function addOperating(program: Command): void {
       .description('list versions, newest first')
       .addOption(storeFlag())
       .addOption(jsonFlag())
-      .option('--limit <n>', 'at most so many', parsePort, 50),
+      .option('--limit <n>', 'at most so many', parseLimit, 50),
     ['headgate versions', 'headgate versions --limit 5 --json'],
   ).action(async (flags) => (await import('./commands/versions.ts')).versions(flags));
 

@@ -11,6 +11,9 @@ import { isRole, type Role } from '../../shared/role.ts';
 /** Where `headgate up` keeps its store when it is told nothing else: the default of the commands that operate on a store. */
 export const DEFAULT_STATE = '.headgate';
 
+/** Ports that `headgate up` takes, one after the other. */
+const LOCAL_PORTS = 5;
+
 export const storeFlag = (): Option =>
   new Option('--store <url>', 'store: file:///path (default: the store of `headgate up` in this folder)').env('HEADGATE_STORE');
 export const clusterFlag = (): Option =>
@@ -52,10 +55,17 @@ export function parseRoles(text: string): Role[] {
   return [...new Set(roles)];
 }
 
-export function parsePort(text: string): number {
+/** The first of the ports of `up`. */
+export function parsePortBase(text: string): number {
+  const last = 65_535 - (LOCAL_PORTS - 1);
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port < 1 || port > 65_535) throw new InvalidArgumentError('expected a port, 1 to 65535');
+  if (!/^\d+$/.test(text) || port < 1 || port > last) throw new InvalidArgumentError(`expected a port, 1 to ${last}`);
   return port;
+}
+
+export function parseLimit(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('expected a number above 0, for example 50');
+  return Number(text);
 }
 
 const NODE_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;

@@ -1,10 +1,8 @@
-// What commands open: the store, keys, and the logger at the level that the environment asks for.
+// What commands open: the store, and the logger at the level that the environment asks for.
 
-import { readFile } from 'node:fs/promises';
-import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import { HeadgateError } from '../../shared/error.ts';
 import { createLogger, type Logger } from '../../shared/logger.ts';
 import { openObjectStore } from '../../shared/object-store/open-store.ts';
-import { parseSealingKey, type SealingKey } from '../../shared/seal.ts';
 import { openVersionStore, type VersionStore } from '../../shared/version-store.ts';
 import { storeUrl } from './flags.ts';
 
@@ -16,17 +14,6 @@ export async function openExistingStore(url: string | undefined): Promise<Versio
 /** A store to publish to; made when it is not there. */
 export async function openPublishingStore(url: string | undefined): Promise<VersionStore> {
   return openVersionStore(await openObjectStore(storeUrl(url)));
-}
-
-/** @throws HeadgateError `bad-sealing-key` (stage `usage`) */
-export async function readSealingKey(file: string | undefined): Promise<SealingKey | undefined> {
-  if (file === undefined) return undefined;
-  try {
-    return parseSealingKey(await readFile(file, 'utf8'), file);
-  } catch (cause) {
-    if (cause instanceof HeadgateError) throw cause;
-    throw new HeadgateError('bad-sealing-key', 'usage', `the sealing key cannot be read: ${errorMessage(cause)}`, { cause });
-  }
 }
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];

@@ -41,6 +41,11 @@ export function printRejections(rejections: readonly Rejection[]): void {
   }
 }
 
+/** One line on standard error. */
+export function printWarning(text: string): void {
+  process.stderr.write(`headgate: warning: ${printable(text)}\n`);
+}
+
 /** Text from the cluster with control characters made visible, so that it cannot move the cursor or forge a line. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);

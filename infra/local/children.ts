@@ -2,17 +2,20 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 
 export interface Child {
   readonly name: string;
   /** Resolves with the exit status when it ends, for whatever reason. */
   readonly ended: Promise<number>;
-  /** The last line that it printed on standard error. */
+  /** The error that it ended with, which is not printed; empty when it said none. */
   lastWords(): string;
   stop(): Promise<void>;
 }
 
 const STOP_MS = 10_000;
+/** How a command of ours begins the line that says why it failed. */
+const ERROR = 'headgate: ';
 const SETPRIV = '/usr/bin/setpriv';
 
 /** Starts `headgate COMMAND ...` of this same installation, inside a network namespace when one is named. */
@@ -24,15 +27,15 @@ export async function startCommand(name: string, argv: readonly string[], namesp
   const [program = process.execPath, ...args] = [...prefix, process.execPath, process.argv[1] ?? '', ...argv];
   const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'pipe'] });
   let words = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    process.stderr.write(chunk);
-    words = (words + chunk.toString('utf8')).slice(-4096);
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (line.startsWith(ERROR)) words = line.slice(ERROR.length);
+    else process.stderr.write(`${line}\n`);
   });
   const ended = new Promise<number>((resolve) => {
     child.once('error', () => resolve(1));
     child.once('close', (code) => resolve(code ?? 1));
   });
-  return { name, ended, lastWords: () => words.trim().split('\n').at(-1) ?? '', stop: () => stop(child, ended) };
+  return { name, ended, lastWords: () => words, stop: () => stop(child, ended) };
 }
 
 async function stop(child: ChildProcess, ended: Promise<number>): Promise<void> {

@@ -23,7 +23,7 @@ import {
 } from './revisions.ts';
 
 export interface DirectoryOptions {
-  /** False: the folder must exist. Default true. */
+  /** False: it must be a store already. Default true. */
   readonly create?: boolean;
   /** Old revisions that stay. Default: the last 64, and those of the last 10 minutes. */
   readonly keep?: Retention;
@@ -44,13 +44,24 @@ const CONFLICT: WriteResult = { outcome: 'conflict' };
 export async function openDirectoryStore(root: string, options: DirectoryOptions = {}): Promise<ObjectStore> {
   const drafts = join(root, DRAFTS);
   try {
-    if (options.create === false) await stat(root);
+    if (options.create === false) await mustBeStore(root, drafts);
     await makeFolder(drafts);
     await removeOldDrafts(drafts);
   } catch (thrown) {
     throw storeError('open', root, thrown);
   }
   return new DirectoryStore(root, options.keep ?? KEEP);
+}
+
+/** A folder without drafts is none of ours: nothing is put into it. */
+async function mustBeStore(root: string, drafts: string): Promise<void> {
+  await stat(root);
+  await stat(drafts).catch((cause: unknown) => {
+    if (errnoCode(cause) !== 'ENOENT') throw cause;
+    throw new HeadgateError('no-such-store', 'store', `${root} is no store; is --store right? Publishing to it would make it one`, {
+      cause,
+    });
+  });
 }
 
 class DirectoryStore implements ObjectStore {

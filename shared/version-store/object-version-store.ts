@@ -190,7 +190,7 @@ export class ObjectVersionStore implements VersionStore {
 
   #revisionOf(found: StoredObject): HeadRevision {
     const text = Buffer.from(found.bytes).toString('utf8');
-    const head = parseHead(text);
+    const head = parseHead(text, `${this.objects.url}: head.json`);
     if (head.store === this.id) return { head, text, etag: found.etag };
     throw new HeadgateError(
       'foreign-head',

@@ -17,7 +17,7 @@ export interface Capabilities {
   readonly addServer: boolean;
 }
 
-/** The oldest release whose configuration language is the one that we write. */
+/** The oldest release whose sockets do what we rely on. Our templates need more; `-c` says so, and templates can be replaced. */
 const OLDEST: readonly [number, number] = [2, 4];
 
 /** What a version can do. */
@@ -42,8 +42,11 @@ export async function findHaproxy(program: string): Promise<InstalledHaproxy> {
   return { path, version };
 }
 
+/** Where Debian installs it; the PATH of a user who is not root lacks them. */
+const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin'];
+
 async function locate(program: string): Promise<string | null> {
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== ''), ...SYSTEM_FOLDERS];
   const candidates = program.includes('/') ? [resolve(program)] : folders.map((folder) => join(folder, program));
   for (const candidate of candidates) {
     const executable = await access(candidate, constants.X_OK).then(

@@ -3,9 +3,12 @@
 import { directoryCluster } from '../../../functions/cluster/directory.ts';
 import { loadOptions } from '../../../functions/load-options.ts';
 import { reconcile } from '../../../functions/reconcile.ts';
+import { OUR_CERTIFICATE_SERVES } from '../../../functions/router/default-certificate.ts';
+import { readSealingKey } from '../../../shared/sealing-key-file.ts';
+import { manifestPath } from '../cluster.ts';
 import { author, stopSignal } from '../flags.ts';
-import { commandLogger, openPublishingStore, readSealingKey } from '../open.ts';
-import { printJson, printLine, printRejections } from '../print.ts';
+import { commandLogger, openPublishingStore } from '../open.ts';
+import { printJson, printLine, printRejections, printWarning } from '../print.ts';
 
 export interface ReconcileFlags {
   readonly store?: string;
@@ -17,10 +20,10 @@ export interface ReconcileFlags {
 
 export async function reconcileOnce(flags: ReconcileFlags): Promise<void> {
   const options = await loadOptions(flags.options ?? null);
-  const sealingKey = await readSealingKey(flags.sealingKey);
-  const { changed, version, sequence, rejections, head } = await reconcile({
+  const sealingKey = flags.sealingKey === undefined ? undefined : await readSealingKey(flags.sealingKey);
+  const { changed, version, sequence, rejections, head, ourCertificateServes } = await reconcile({
     store: await openPublishingStore(flags.store),
-    cluster: directoryCluster(flags.cluster),
+    cluster: directoryCluster(manifestPath(flags.cluster)),
     options,
     trigger: 'cli',
     author: author(),
@@ -28,6 +31,8 @@ export async function reconcileOnce(flags: ReconcileFlags): Promise<void> {
     logger: commandLogger('reconcile'),
     signal: stopSignal(),
   });
+  if (sealingKey === undefined) printWarning('no --sealing-key: private keys are stored in the clear');
+  if (ourCertificateServes) printWarning(OUR_CERTIFICATE_SERVES);
   if (flags.json) return printJson({ version, sequence, changed, newest: head.newest.number, pin: head.pin, rejections });
   const waiting = head.newest.number === version ? '' : `; version ${head.newest.number} waits for \`headgate resume\``;
   printLine(`version ${version} sequence ${sequence} ${changed ? 'changed' : 'unchanged'}${waiting}`);

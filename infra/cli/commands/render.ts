@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { directoryCluster } from '../../../functions/cluster/directory.ts';
 import { admit, compute } from '../../../functions/compute.ts';
 import { loadOptions } from '../../../functions/load-options.ts';
+import { isOurDefaultCertificate, OUR_CERTIFICATE_SERVES } from '../../../functions/router/default-certificate.ts';
 import { errnoCode, HeadgateError } from '../../../shared/error.ts';
 import type { Files } from '../../../shared/files.ts';
 import { composeProxy } from '../../../shared/iptables/compose.ts';
@@ -14,7 +15,8 @@ import { composeRouter } from '../../../shared/router/compose.ts';
 import { isSecretPath } from '../../../shared/seal.ts';
 import { readShards } from '../../../shared/shard.ts';
 import { compareText } from '../../../shared/json.ts';
-import { printRejections } from '../print.ts';
+import { manifestPath } from '../cluster.ts';
+import { printRejections, printWarning } from '../print.ts';
 
 export interface RenderFlags {
   readonly cluster: string;
@@ -28,7 +30,7 @@ const OUTPUT = ['router', 'iptables', 'rejections.json'] as const;
 
 export async function render(flags: RenderFlags): Promise<void> {
   const options = await loadOptions(flags.options ?? null);
-  const state = await directoryCluster(flags.cluster).read();
+  const state = await directoryCluster(manifestPath(flags.cluster)).read();
   const { configuration, secrets } = admit(state, options);
   const { files, rejections } = compute(configuration, state.endpoints, state.nodes);
   const all: Files = new Map([...files, ...secrets]);
@@ -40,6 +42,7 @@ export async function render(flags: RenderFlags): Promise<void> {
   ]);
   await replaceOutput(flags.out, written);
   printRejections(rejections);
+  if (isOurDefaultCertificate(configuration.router.defaultCertificate)) printWarning(OUR_CERTIFICATE_SERVES);
 }
 
 function routerFiles(files: Files): Files {

@@ -1,14 +1,14 @@
 // `headgate serve`: all functions behind one port, until it is stopped.
 
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
 import { directoryCluster, watchDirectory } from '../../../functions/cluster/directory.ts';
 import { loadOptions } from '../../../functions/load-options.ts';
 import { startHost } from '../../../functions/platforms/node.ts';
-import { HeadgateError } from '../../../shared/error.ts';
 import type { Listen } from '../../../shared/listen.ts';
+import { readSealingKey } from '../../../shared/sealing-key-file.ts';
+import { watchablePath } from '../cluster.ts';
 import { stopSignal } from '../flags.ts';
-import { commandLogger, openPublishingStore, readSealingKey } from '../open.ts';
+import { commandLogger, openPublishingStore } from '../open.ts';
 import { printLine } from '../print.ts';
 
 export interface ServeFlags {
@@ -23,9 +23,9 @@ export interface ServeFlags {
 
 export async function serve(flags: ServeFlags): Promise<void> {
   const stopped = stopSignal();
-  const cluster = await watchableCluster(flags.cluster);
+  const cluster = await watchablePath(flags.cluster);
   const options = await loadOptions(flags.options ?? null);
-  const sealingKey = (await readSealingKey(flags.sealingKey)) ?? null;
+  const sealingKey = flags.sealingKey === undefined ? null : await readSealingKey(flags.sealingKey);
   const logger = commandLogger('functions');
   if (sealingKey === null) logger.warn('no --sealing-key: private keys are stored in the clear');
   const host = await startHost({
@@ -42,21 +42,4 @@ export async function serve(flags: ServeFlags): Promise<void> {
   printLine(`Serving on ${host.url}`);
   if (!stopped.aborted) await once(stopped, 'abort');
   await host.close();
-}
-
-/** @throws HeadgateError `bad-cluster` (stage `usage`) for what cannot be read again and again */
-async function watchableCluster(path: string): Promise<string> {
-  if (path === 'kubernetes') {
-    throw new HeadgateError(
-      'no-kubernetes',
-      'usage',
-      'reading an API server is not built yet; give a folder of manifests with --cluster DIR',
-    );
-  }
-  if (path === '-')
-    throw new HeadgateError('bad-cluster', 'usage', 'serve reads its cluster again and again; give a folder with --cluster DIR');
-  await stat(path).catch((cause: unknown) => {
-    throw new HeadgateError('bad-cluster', 'usage', `there is no folder ${path}; give a folder of manifests with --cluster DIR`, { cause });
-  });
-  return path;
 }

@@ -1,5 +1,6 @@
 // `headgate sidecar`: makes this node match the head, until it is stopped. HAProxy and the rules outlive it.
 
+import { resolve } from 'node:path';
 import { HeadgateError } from '../../../shared/error.ts';
 import type { Listen } from '../../../shared/listen.ts';
 import type { Role } from '../../../shared/role.ts';
@@ -37,7 +38,7 @@ export async function sidecar(flags: SidecarFlags): Promise<void> {
       state: flags.state,
       roles: flags.roles,
       haproxy: flags.haproxy,
-      reloadScript: flags.reloadScript ?? null,
+      reloadScript: flags.reloadScript === undefined ? null : resolve(flags.reloadScript),
       sealingKeyFiles: flags.sealingKey === undefined ? [] : [flags.sealingKey],
       listen: flags.listen ?? null,
     },

@@ -43,21 +43,16 @@ function nodeRows(node: FleetNode, head: Head | null): string[][] {
   return rows.length > 0 ? rows : [[node.node, '-', '-', '-', connection(node), '-', node.lastSeen, 'nothing applied yet']];
 }
 
+/** What the role runs, and what became of the content that it should run. */
 function roleRow(node: FleetNode, role: Role, head: Head | null): string[] {
-  const result = node.roles[role];
-  if (result === undefined) return [];
-  const behind = head !== null && result.version !== head.target.number ? ' behind' : '';
-  const state = `${result.outcome}${behind}${node.connectedTo === null ? ' away' : ''}`;
-  return [
-    node.node,
-    role,
-    `${result.version}`,
-    `${result.sequence}`,
-    state,
-    result.how ?? result.stage ?? '-',
-    result.time,
-    result.message,
-  ];
+  const last = node.roles[role];
+  if (last === undefined) return [];
+  const running = node.running[role];
+  const verdict = last.outcome === 'applied' ? 'applied' : `${last.outcome} ${last.version}`;
+  const behind = head !== null && last.version !== head.target.number ? ' behind' : '';
+  const away = node.connectedTo === null ? ' away' : '';
+  const how = last.how ?? last.stage ?? '-';
+  return [node.node, role, `${running?.version ?? '-'}`, `${last.sequence}`, `${verdict}${behind}${away}`, how, last.time, last.message];
 }
 
 function connection(node: FleetNode): string {

@@ -8,8 +8,11 @@ import { dirname, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, HeadgateError } from '../../../shared/error.ts';
+import { findHaproxy } from '../../../sidecar/haproxy/capabilities.ts';
 import { stopHaproxy } from '../../../sidecar/haproxy/process.ts';
+import { openStateDirectory } from '../../../sidecar/state-directory.ts';
 import { type Child, startCommand } from '../../local/children.ts';
+import { checkFreePorts } from '../../local/free-ports.ts';
 import { createNamespace, deleteNamespace, whyNotIsolated } from '../../local/namespace.ts';
 import {
   type LocalPlan,
@@ -23,7 +26,9 @@ import {
 } from '../../local/plan.ts';
 import { relay } from '../../local/relay.ts';
 import { addressesToTry } from '../../local/try.ts';
+import { watchablePath } from '../cluster.ts';
 import { stopSignal } from '../flags.ts';
+import { openPublishingStore } from '../open.ts';
 import { printLine } from '../print.ts';
 
 export interface UpFlags {
@@ -36,13 +41,30 @@ export interface UpFlags {
 export async function up(flags: UpFlags): Promise<void> {
   const stopped = stopSignal();
   const state = resolve(flags.state);
-  const reason = await whyNotIsolated();
-  const cluster = flags.cluster === undefined ? null : resolve(flags.cluster);
-  const plan = localPlan({ state, cluster, portBase: flags.portBase, isolated: reason === null });
-  if (reason !== null) printLine(`Without the service proxy (${reason}); routes only, and pods on loopback.`);
-  await prepare(plan, cluster === null);
-  const store = flags.store ?? pathToFileURL(join(state, 'store')).href;
-  await run(plan, store, stopped);
+  const cluster = flags.cluster === undefined ? null : resolve(await watchablePath(flags.cluster));
+  await checkHaproxy();
+  // Whoever starts a second run must not stop the first one's HAProxy.
+  const held = await openStateDirectory(state);
+  try {
+    const reason = await whyNotIsolated();
+    const plan = localPlan({ state, cluster, portBase: flags.portBase, isolated: reason === null });
+    if (reason !== null) printLine(`Without the service proxy (${reason}); routes only, and pods on loopback.`);
+    await prepare(plan, cluster === null);
+    const store = flags.store ?? pathToFileURL(join(state, 'store')).href;
+    await openPublishingStore(store);
+    await run(plan, store, stopped);
+  } finally {
+    await held.release();
+  }
+}
+
+/** @throws HeadgateError `haproxy-missing` or `haproxy-unusable` */
+async function checkHaproxy(): Promise<void> {
+  await findHaproxy('haproxy').catch((cause: unknown) => {
+    if (!(cause instanceof HeadgateError) || cause.code !== 'haproxy-missing') throw cause;
+    const message = 'HAProxy is not installed; as root, sh infra/setup.sh (or apt-get install haproxy) installs it';
+    throw new HeadgateError('haproxy-missing', 'serve', message, { cause });
+  });
 }
 
 /** Starts everything, says what to try, waits for the end, and takes everything away again. */
@@ -52,6 +74,7 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
   try {
     // A run that was killed may have left HAProxy behind.
     await stopHaproxy(sidecarState(plan));
+    await checkFreePorts(Object.values(plan.ports));
     if (plan.namespace !== null) await createNamespace(plan.namespace);
     await start(plan, store, children, relays);
     const failed = Promise.race(children.map(async (child) => (await child.ended, child)));
@@ -88,7 +111,7 @@ async function start(plan: LocalPlan, store: string, children: Child[], relays: 
 }
 
 function childError(child: Child): HeadgateError {
-  const words = child.lastWords().replace(/^headgate: /, '');
+  const words = child.lastWords();
   return new HeadgateError('part-ended', 'serve', `the ${child.name} ended${words === '' ? '' : `: ${words}`}`);
 }
 
