@@ -11,10 +11,14 @@ import { mapParallel } from '../shared/parallel.ts';
 import { type Hello, type Result, resultSchema } from '../shared/protocol.ts';
 import type { Role } from '../shared/role.ts';
 
+const resultsSchema = z.object({ router: resultSchema.optional(), 'service-proxy': resultSchema.optional() });
+
 const nodeSchema = z.object({
   node: z.string(),
   /** The last result of each role; absent until it has reported one. */
-  roles: z.object({ router: resultSchema.optional(), 'service-proxy': resultSchema.optional() }),
+  roles: resultsSchema,
+  /** What each role runs: its last result that was applied, which stays when newer content is refused or fails. */
+  running: resultsSchema,
   /** The highest sequence that it has confirmed, and the version of that; 0: none. */
   sequence: z.number(),
   version: z.number(),
@@ -132,27 +136,36 @@ function updatedNode(known: FleetNode | undefined, node: string, report: NodeRep
     tools: tools ?? known?.tools ?? {},
     connectedTo: connected ? replica : null,
     lastSeen: now,
-    ...rolesOf({ ...known?.roles, ...(result === undefined ? {} : { [result.role]: result }) }),
+    ...results(
+      { ...known?.roles, ...(result === undefined ? {} : { [result.role]: result }) },
+      { ...known?.running, ...(result?.outcome === 'applied' ? { [result.role]: result } : {}) },
+    ),
   };
 }
 
 /** A node may have moved from one replica to another: of each role the later result stands, of the rest the later word. */
 function mergedNode(a: FleetNode, b: FleetNode): FleetNode {
   const later = a.lastSeen > b.lastSeen ? a : b;
-  const ofRole = (role: Role): { readonly [role: string]: Result } => {
-    const results = [a.roles[role], b.roles[role]].filter((result) => result !== undefined);
-    const [last] = results.sort((x, y) => y.sequence - x.sequence || compareText(y.time, x.time));
-    return last === undefined ? {} : { [role]: last };
-  };
-  return { ...later, ...rolesOf({ ...ofRole('router'), ...ofRole('service-proxy') }) };
+  const last = (of: 'roles' | 'running'): FleetNode['roles'] => ({
+    ...lastOf('router', a[of], b[of]),
+    ...lastOf('service-proxy', a[of], b[of]),
+  });
+  return { ...later, ...results(last('roles'), last('running')) };
 }
 
-function rolesOf(roles: FleetNode['roles']): Pick<FleetNode, 'roles' | 'sequence' | 'version'> {
-  const [last] = Object.values(roles)
+function lastOf(role: Role, ...known: readonly FleetNode['roles'][]): FleetNode['roles'] {
+  const [last] = known
+    .map((each) => each[role])
     .filter((result) => result !== undefined)
-    .filter(({ outcome }) => outcome === 'applied')
+    .sort((x, y) => y.sequence - x.sequence || compareText(y.time, x.time));
+  return last === undefined ? {} : { [role]: last };
+}
+
+function results(roles: FleetNode['roles'], running: FleetNode['running']): Pick<FleetNode, 'roles' | 'running' | 'sequence' | 'version'> {
+  const [last] = Object.values(running)
+    .filter((result) => result !== undefined)
     .sort((a, b) => b.sequence - a.sequence);
-  return { roles, sequence: last?.sequence ?? 0, version: last?.version ?? 0 };
+  return { roles, running, sequence: last?.sequence ?? 0, version: last?.version ?? 0 };
 }
 
 function parseNodes(bytes: Uint8Array): readonly FleetNode[] {

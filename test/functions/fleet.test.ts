@@ -51,6 +51,7 @@ test('what a node said last is read by everyone: hello, results of each role, it
       router: result(3),
       'service-proxy': result(4, { role: 'service-proxy', outcome: 'failed', stage: 'apply', message: 'lock held' }),
     },
+    running: { router: result(3) },
     sequence: 3,
     version: 3,
     connectedTo: 'host-1',
@@ -59,6 +60,17 @@ test('what a node said last is read by everyone: hello, results of each role, it
   reporter.disconnected('node-a');
   await reporter.flush();
   assert.equal((await readFleet(objects))[0]?.connectedTo, null);
+});
+
+test('what a role runs is known while newer content is refused', async (t) => {
+  const objects = await scratchObjects(t);
+  const reporter = new FleetReporter({ objects, replica: 'host-1', logger });
+  const refused = result(4, { outcome: 'refused', how: null, stage: 'check', message: 'unknown keyword' });
+  reporter.result('node-a', result(3));
+  reporter.result('node-a', refused);
+  await reporter.close();
+  const [node] = await readFleet(objects);
+  assert.deepEqual([node?.roles.router, node?.running.router, node?.version], [refused, result(3), 3]);
 });
 
 test('a node that moved to another replica: the newest word stands, the newest result of each role too', async (t) => {
