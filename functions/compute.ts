@@ -62,7 +62,7 @@ const ROUTER_KINDS: ReadonlySet<string> = new Set(['Route', 'Ingress', 'Secret',
 /** The files of the version that runs this configuration with these endpoints. */
 export function compute(configuration: Configuration, endpoints: Endpoints, nodes: readonly ClusterNode[]): Computed {
   const router = buildRouter(configuration.router, endpoints);
-  const proxy = buildProxy(configuration.proxy, endpoints, nodes);
+  const proxy = buildProxy(configuration.proxy, endpoints, nodes, configuration.router.options.allowLoopbackEndpoints);
   const rejections = sortRejections([
     ...configuration.router.rejections,
     ...configuration.proxy.rejections,

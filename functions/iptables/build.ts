@@ -27,13 +27,22 @@ const LARGE_CLUSTER = 1_000;
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
-/** Joins the configuration with the present endpoints and nodes. */
-export function buildProxy(configuration: ProxyConfiguration, endpoints: Endpoints, nodes: readonly ClusterNode[]): ProxyModel {
+/**
+ * Joins the configuration with the present endpoints and nodes.
+ * @param loopbackExpected  pods on loopback addresses are what the operator wants (`router.allowLoopbackEndpoints`): no rule leads
+ *   there either, but nothing is said of it
+ */
+export function buildProxy(
+  configuration: ProxyConfiguration,
+  endpoints: Endpoints,
+  nodes: readonly ClusterNode[],
+  loopbackExpected = false,
+): ProxyModel {
   const rejections: Rejection[] = [];
   const services = configuration.services.map((service) => {
     const report = serviceReport(service, rejections);
     const subsets = endpoints.get(`${service.namespace}/${service.name}`)?.subsets ?? [];
-    return { ...service, endpoints: serviceEndpoints(service, subsets, report) };
+    return { ...service, endpoints: serviceEndpoints(service, subsets, loopbackExpected, report) };
   });
   const sorted = [...nodes].sort((a, b) => compareText(a.name, b.name));
   return {
@@ -45,7 +54,12 @@ export function buildProxy(configuration: ProxyConfiguration, endpoints: Endpoin
 }
 
 /** Those that can serve, in one order, each once: independent of slices. */
-function serviceEndpoints(service: AdmittedService, subsets: readonly EndpointSubset[], report: Report): ProxyEndpoint[] {
+function serviceEndpoints(
+  service: AdmittedService,
+  subsets: readonly EndpointSubset[],
+  loopbackExpected: boolean,
+  report: Report,
+): ProxyEndpoint[] {
   const found = new Map<string, ProxyEndpoint>();
   const refused = new Set<string>();
   for (const subset of subsets) {
@@ -56,7 +70,7 @@ function serviceEndpoints(service: AdmittedService, subsets: readonly EndpointSu
       if (!canServe(endpoint)) continue;
       const address = podAddress(endpoint.address, subset);
       if (address === null) {
-        refused.add(endpoint.address);
+        if (!loopbackExpected || !isLoopback(endpoint.address)) refused.add(endpoint.address);
         continue;
       }
       const entry = proxyEndpoint(endpoint, address, ports);
@@ -84,6 +98,11 @@ function canServe({ ready, serving, terminating }: Endpoint): boolean {
 function podAddress(text: string, { family }: EndpointSubset): string | null {
   const address = parseAddress(text);
   return address?.family === family && specialUse(address) === null ? address.text : null;
+}
+
+function isLoopback(text: string): boolean {
+  const address = parseAddress(text);
+  return address !== null && specialUse(address) === 'loopback';
 }
 
 function refusal(addresses: readonly string[]): string {

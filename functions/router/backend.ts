@@ -42,6 +42,7 @@ export function routeBackend(route: AdmittedRoute, options: RouterOptions): Omit
       cookie: null,
       hsts: null,
       headerEdits: [],
+      adjustCase: false,
     };
   }
   return {
@@ -54,6 +55,7 @@ export function routeBackend(route: AdmittedRoute, options: RouterOptions): Omit
     cookie: settings.disableCookies ? null : cookie(route),
     hsts: route.termination === 'http' ? null : settings.hsts,
     headerEdits: settings.headerEdits,
+    adjustCase: settings.h1AdjustCase,
   };
 }
 

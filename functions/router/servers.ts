@@ -32,6 +32,7 @@ export interface ServiceLookup {
   readonly services: ReadonlyMap<string, RoutedService>;
   /** Addresses that no pod can have are left out already. */
   readonly endpoints: Endpoints;
+  readonly allowLoopback: boolean;
 }
 
 /** Looks the services up; reports, once for each service, the addresses that must not be sent traffic to. */
@@ -39,6 +40,7 @@ export function lookUpServices(
   configuration: RouterConfiguration,
   endpoints: Endpoints,
 ): { readonly lookup: ServiceLookup; readonly rejections: readonly Rejection[] } {
+  const allowLoopback = configuration.options.allowLoopbackEndpoints;
   const usable = new Map(endpoints);
   const rejections: Rejection[] = [];
   for (const service of configuration.services) {
@@ -49,7 +51,7 @@ export function lookUpServices(
     const subsets = found.subsets.map((subset) => ({
       ...subset,
       endpoints: subset.endpoints.filter(({ address }) => {
-        const allowed = isPodAddress(address, configuration.options.allowLoopbackEndpoints);
+        const allowed = isPodAddress(address, allowLoopback);
         if (!allowed) dropped.add(address);
         return allowed;
       }),
@@ -59,7 +61,7 @@ export function lookUpServices(
     rejections.push(addressesDropped(service, [...dropped].sort(compareText)));
   }
   const services = new Map(configuration.services.map((service) => [`${service.namespace}/${service.name}`, service]));
-  return { lookup: { services, endpoints: usable }, rejections };
+  return { lookup: { services, endpoints: usable, allowLoopback }, rejections };
 }
 
 /** The servers of a route's backend. */
@@ -120,7 +122,7 @@ function distinctTargets(route: AdmittedRoute, lookup: ServiceLookup): ReadonlyM
   return new Map(
     byWeight.map(({ name }) => {
       const service = lookup.services.get(`${route.namespace}/${name}`);
-      const all = service === undefined ? [] : serviceTargets(service, route, lookup.endpoints);
+      const all = service === undefined ? [] : serviceTargets(service, route, lookup);
       const own = all.filter(({ address, port }) => {
         const key = `${address} ${port}`;
         if (taken.has(key)) return false;
@@ -133,16 +135,17 @@ function distinctTargets(route: AdmittedRoute, lookup: ServiceLookup): ReadonlyM
 }
 
 /** Ready endpoints; those that still serve while they terminate only when none is ready. */
-function serviceTargets(service: RoutedService, route: AdmittedRoute, endpoints: Endpoints): Target[] {
-  const subsets = endpoints.get(`${service.namespace}/${service.name}`)?.subsets ?? [];
+function serviceTargets(service: RoutedService, route: AdmittedRoute, lookup: ServiceLookup): Target[] {
+  const subsets = lookup.endpoints.get(`${service.namespace}/${service.name}`)?.subsets ?? [];
   const select = (wanted: (endpoint: Endpoint) => boolean): Target[] =>
     subsets.flatMap((subset) => subsetTargets(subset, service, route, wanted));
   const ready = select((endpoint) => endpoint.ready);
   if (ready.length > 0) return ready;
   const terminating = select((endpoint) => endpoint.serving && endpoint.terminating);
   if (terminating.length > 0) return terminating;
-  const empty = subsets.every((subset) => subset.endpoints.length === 0);
-  return empty && service.idledClusterIP !== null ? idledTargets(service, service.idledClusterIP, route) : [];
+  const clusterIP = service.idledClusterIP;
+  const idled = clusterIP !== null && subsets.every((subset) => subset.endpoints.length === 0);
+  return idled && isPodAddress(clusterIP, lookup.allowLoopback) ? idledTargets(service, clusterIP, route) : [];
 }
 
 function subsetTargets(
@@ -178,14 +181,12 @@ function speaksHttp2(appProtocol: string | null): boolean {
 
 /** What stands behind the cluster IP wakes the service up. */
 function idledTargets(service: RoutedService, clusterIP: string, route: AdmittedRoute): Target[] {
-  const address = parseAddress(clusterIP);
-  if (address === null || specialUse(address) !== null) return [];
   const wanted = route.targetPort === null ? null : String(route.targetPort);
   return service.ports
     .filter((port) => wanted === null || [port.name, String(port.port), String(port.targetPort)].includes(wanted))
     .map((port) => ({
-      name: serverName(null, service.name, port.name, address.text, port.port),
-      address: address.text,
+      name: serverName(null, service.name, port.name, clusterIP, port.port),
+      address: clusterIP,
       port: port.port,
       http2: speaksHttp2(port.appProtocol),
       idled: true,

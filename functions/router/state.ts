@@ -49,6 +49,8 @@ export interface Backend {
   /** Value of Strict-Transport-Security, sent over TLS only. */
   readonly hsts: string | null;
   readonly headerEdits: readonly HeaderEdit[];
+  /** Names of well-known headers reach HTTP/1 servers as `Content-Type`, not `content-type`. */
+  readonly adjustCase: boolean;
   readonly servers: readonly Server[];
 }
 

@@ -35,9 +35,9 @@ export function tableLines(rows: readonly (readonly string[])[]): string[] {
 export function printRejections(rejections: readonly Rejection[]): void {
   for (const rejection of rejections) {
     const object = `${rejection.kind} ${rejection.namespace === '' ? '' : `${rejection.namespace}/`}${rejection.name}`;
-    const what = rejection.scope === 'object' ? 'left out' : 'setting left out';
+    const what = rejection.scope === 'object' ? ' left out' : '';
     const field = rejection.field === '' ? '' : ` ${rejection.field}:`;
-    process.stderr.write(`${printable(`${object} ${what}: ${rejection.reason}:${field} ${rejection.message}`)}\n`);
+    process.stderr.write(`${printable(`${object}${what}: ${rejection.reason}:${field} ${rejection.message}`)}\n`);
   }
 }
 

@@ -38,6 +38,15 @@ describe('a route as clients and pods see it', { skip: noHaproxy, timeout: 60_00
     });
   });
 
+  test('names of headers reach pods in lower case, or as old servers know them', async () => {
+    await router.serving([route('plain'), route('old', { ...to('plain'), settings: { h1AdjustCase: true } })], async () => {
+      const names = async (host: string) => (await router.overHttp({ host, headers: { 'content-TYPE': 'text/plain' } })).seen?.names ?? [];
+      assert.ok((await names('plain.example.com')).includes('content-type'));
+      const adjusted = await names('old.example.com');
+      for (const name of ['Content-Type', 'Host', 'X-Forwarded-For']) assert.ok(adjusted.includes(name), name);
+    });
+  });
+
   test('nothing found is 503, a redirect leads to https without a port, and a policy of none serves TLS only', async () => {
     const edge = { ...to('plain'), termination: 'edge' } as const;
     await router.serving(

@@ -6,8 +6,10 @@ import { directoryCluster } from '../../../functions/cluster/directory.ts';
 import { admit, compute } from '../../../functions/compute.ts';
 import { loadOptions } from '../../../functions/load-options.ts';
 import { isOurDefaultCertificate, OUR_CERTIFICATE_SERVES } from '../../../functions/router/default-certificate.ts';
+import { expiredCertificates } from '../../../functions/router/expired-certificates.ts';
 import { errnoCode, HeadgateError } from '../../../shared/error.ts';
 import type { Files } from '../../../shared/files.ts';
+import { sortRejections } from '../../../shared/rejection.ts';
 import { composeProxy } from '../../../shared/iptables/compose.ts';
 import { fullRestoreText } from '../../../shared/iptables/restore-text.ts';
 import { roleOfPath } from '../../../shared/role.ts';
@@ -32,7 +34,9 @@ export async function render(flags: RenderFlags): Promise<void> {
   const options = await loadOptions(flags.options ?? null);
   const state = await directoryCluster(manifestPath(flags.cluster)).read();
   const { configuration, secrets } = admit(state, options);
-  const { files, rejections } = compute(configuration, state.endpoints, state.nodes);
+  const { files, rejections: leftOut } = compute(configuration, state.endpoints, state.nodes);
+  const expired = expiredCertificates(state.routes, { configuration: configuration.router, secrets }, Date.now());
+  const rejections = sortRejections([...leftOut, ...expired]);
   const all: Files = new Map([...files, ...secrets]);
   const written = new Map<string, string | Uint8Array>([
     ...composeRouter(routerFiles(all)),

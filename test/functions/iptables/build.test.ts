@@ -59,6 +59,17 @@ describe('endpoints', () => {
     );
     assert.match(model.rejections[0]?.message ?? '', /"127\.0\.0\.1", "169\.254\.169\.254", "bad\\n"/);
   });
+
+  test('where pods on loopback addresses are expected they are left out all the same, and nothing is said of them', () => {
+    const subsets = [subset([port('p80', 80)], [endpoint('127.0.0.1'), endpoint('169.254.169.254')])];
+    const cluster = state([service()], endpointsOf({ 'ns1/svc1': subsets }), []);
+    const model = buildProxy(admitServices(cluster, OPTIONS), cluster.endpoints, [], true);
+    assert.deepEqual(addresses(model), []);
+    assert.deepEqual(
+      model.rejections.map(({ message }) => /127\.0|169\.254/.exec(message)?.[0]),
+      ['169.254'],
+    );
+  });
 });
 
 describe('pod CIDRs', () => {

@@ -35,6 +35,7 @@ const everySetting: RouteSettings = {
   cookieName: "it's$#a",
   cookieSameSite: 'Strict',
   hsts: 'max-age=1;includeSubDomains',
+  h1AdjustCase: true,
   healthCheckInterval: 100,
   headerEdits: [
     { direction: 'request', name: "X-'#$%", action: 'set', value: `${'a"\\$% '.repeat(2_000)}%[req.hdr(X)]` },

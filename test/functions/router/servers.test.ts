@@ -89,6 +89,14 @@ describe('which endpoints become servers', () => {
     assert.deepEqual(addressesOf(route('a'), endpointsOf(behind('a', [endpoint('10.0.0.1')])), changed), ['10.0.0.1:8080 1']);
     assert.deepEqual(addressesOf(route('a'), endpointsOf(behind('a', [endpoint('10.0.0.1', down)])), changed), []);
   });
+
+  test('an idled service on a loopback address serves only where that is allowed', () => {
+    const ports = [{ name: 'web', port: 80, targetPort: 8080, appProtocol: null }];
+    const services = [{ ...idle(ports), idledClusterIP: '127.0.0.5' }];
+    assert.deepEqual(addressesOf(route('a'), new Map(), { services }), []);
+    const allowed = { services, options: options({ allowLoopbackEndpoints: true }) };
+    assert.deepEqual(addressesOf(route('a'), new Map(), allowed), ['127.0.0.5:80 1']);
+  });
 });
 
 describe('how servers are written', () => {
