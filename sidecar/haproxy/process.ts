@@ -122,19 +122,23 @@ export async function stopHaproxy(state: string): Promise<void> {
   throw new HeadgateError('stop-failed', 'serve', `HAProxy of ${state} does not end; stop it by hand`);
 }
 
-/** Masters and workers that were started on this state folder, whether they answer or not. */
+/**
+ * Masters and workers that were started on this state folder, whether they answer or not. Where there is no /proc, those that answer; else
+ * their word is not taken for it: a process of another PID namespace would name a number that means another process here.
+ */
 async function findProcesses(paths: RouterPaths): Promise<number[]> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  if (pids.length === 0) {
+    const answering = await Promise.all([findMaster(paths), findWorker(paths)]);
+    return answering.flatMap((one) => (one === null ? [] : [one.pid]));
+  }
   const ours = await Promise.all(
     pids.map(async (pid) => {
       const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
       return words.includes('-W') && words.includes(masterAddress(paths)) ? [Number(pid)] : [];
     }),
   );
-  const found = ours.flat();
-  if (found.length > 0) return found;
-  const answering = [await findMaster(paths), await findWorker(paths)];
-  return answering.flatMap((one) => (one === null ? [] : [one.pid]));
+  return ours.flat();
 }
 
 function signalProcess(pid: number, signal: NodeJS.Signals): void {

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -89,7 +90,7 @@ describe('the router role', { skip }, () => {
       await role.apply(target(routerShards({ port, backends: [one(slow)] })), RUN_ON);
       const { pid } = await node.worker();
       const inFlight = get(port, 'be_http:ns:one', '/slow');
-      await until('the request reached the pod', async () => (await get(port, 'be_http:ns:one')).body === 'slow');
+      await until('the request reached the pod', () => slow.slowRequests() === 1);
       const outcome = await role.apply(target(routerShards({ port, backends: [one(pods.b)] })), RUN_ON);
       assert.equal(outcome.how, 'runtime', outcome.message);
       for (let i = 0; i < 5; i++) assert.equal(await served(), 'b');
@@ -110,7 +111,7 @@ describe('the router role', { skip }, () => {
       await role.apply(target(routerShards({ port, backends: [one(slow)] })), RUN_ON);
       const { pid } = await node.worker();
       const inFlight = get(port, 'be_http:ns:one', '/slow').catch(() => null);
-      await until('the request reached the pod', async () => (await get(port, 'be_http:ns:one')).body === 'slow');
+      await until('the request reached the pod', () => slow.slowRequests() === 1);
       await role.apply(target(routerShards({ port, backends: [one(pods.b)] })), RUN_ON);
       assert.equal(await served(), 'b');
       const outcome = await role.apply(target(routerShards({ port, backends: [one(slow)] })), RUN_ON);
@@ -119,6 +120,42 @@ describe('the router role', { skip }, () => {
       assert.equal((await node.worker()).pid, pid);
       await slow.close();
       await inFlight;
+    }));
+
+  it('remembers over a restart which servers were being removed', () =>
+    withNode(async () => {
+      const slow = await startPod('slow', new Promise(() => undefined));
+      const first = await node.open();
+      await first.apply(target(routerShards({ port, backends: [one(slow)] })), RUN_ON);
+      const inFlight = get(port, 'be_http:ns:one', '/slow').catch(() => null);
+      await until('the request reached the pod', () => slow.slowRequests() === 1);
+      await first.apply(target(routerShards({ port, backends: [one(pods.b)] })), RUN_ON);
+      const second = await node.open();
+      const outcome = await second.apply(target(routerShards({ port, backends: [one(slow)] })), RUN_ON);
+      assert.deepEqual([outcome.how, outcome.outcome], ['reload', 'applied'], outcome.message);
+      assert.match(outcome.message, /still finishes connections/);
+      assert.equal(await served(), 'slow');
+      await slow.close();
+      await inFlight;
+    }));
+
+  it('cuts connections to a removed server when its time is over', () =>
+    withNode(async () => {
+      const slow = await startPod('slow', new Promise(() => undefined));
+      const role = await node.open({ serverRemovalGraceMs: 1 });
+      await role.apply(target(routerShards({ port, backends: [one(slow)] })), RUN_ON);
+      const inFlight = get(port, 'be_http:ns:one', '/slow').then(
+        ({ status }) => status,
+        () => 0,
+      );
+      await until('the request reached the pod', () => slow.slowRequests() === 1);
+      await role.apply(target(routerShards({ port, backends: [one(pods.b)] })), RUN_ON);
+      assert.notEqual(await inFlight, 200);
+      await until('the removed server is deleted', async () => {
+        return !(await ask(join(node.state, 'run', 'admin.sock'), 'show servers state')).includes(`:${slow.port} `);
+      });
+      assert.equal(await served(), 'b');
+      await slow.close();
     }));
 
   it('changes weights, checks and map entries without a reload', () =>
@@ -285,6 +322,19 @@ describe('the router role', { skip }, () => {
       assert.notEqual((await node.worker()).pid, pid);
     }));
 
+  it('replaces a HAProxy that nobody can talk to any more', () =>
+    withNode(async () => {
+      const role = await node.open({ watchMs: 3_600_000 });
+      await role.apply(target(routerShards({ port, backends: [one(pods.a)] })), RUN_ON);
+      const lost = await node.masterPid();
+      for (const socket of ['master.sock', 'run/admin.sock']) await rm(join(node.state, socket));
+      const load = steadyLoad(async () => (await get(port, 'be_http:ns:one')).status);
+      assert.match((await role.repairDrift(RUN_ON)).repaired.join(), /started it/);
+      assert.notEqual(await node.masterPid(), lost);
+      await until('the lost one ended', () => !existsSync(`/proc/${lost}`));
+      assert.deepEqual(await load.stop(), []);
+    }));
+
   it('starts an earlier configuration when HAProxy refuses the current one', () =>
     withNode(async () => {
       const role = await node.open({ watchMs: 3_600_000 });
@@ -379,8 +429,8 @@ describe('the router role', { skip }, () => {
         const { outcome, message } = await role.apply(target(changed), RUN_ON);
         assert.equal(outcome, 'applied', message);
         assert.equal((await get(port, 'inner')).status, 200);
-        const { uid } = await stat(`/proc/${(await node.worker()).pid}`);
-        assert.notEqual(uid, 0);
+        const status = await readFile(`/proc/${(await node.worker()).pid}/status`, 'utf8');
+        assert.doesNotMatch(status, /^Uid:.*\b0\b/m);
       }
     }),
   );
