@@ -93,12 +93,17 @@ export function author(): string {
   return process.env['HEADGATE_AUTHOR'] ?? process.env['SUDO_USER'] ?? process.env['USER'] ?? 'cli';
 }
 
-/** Aborted by SIGTERM or SIGINT; a second signal ends the process at once. */
+/** Ctrl-C under `npm run` comes twice, from the terminal and from npm: signals so close together (ms) are one. */
+const SAME_SIGNAL_MS = 1_500;
+
+/** Aborted by SIGTERM, SIGINT or SIGHUP; when another follows later, the process ends at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
+  let first = 0;
   for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(name, () => {
-      if (controller.signal.aborted) process.exit(1);
+      if (controller.signal.aborted && performance.now() - first > SAME_SIGNAL_MS) process.exit(1);
+      if (!controller.signal.aborted) first = performance.now();
       controller.abort();
     });
   }
