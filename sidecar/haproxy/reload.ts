@@ -8,10 +8,12 @@ import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { Files } from '../../shared/files.ts';
 import { runProgram } from '../run-program.ts';
 import type { RouterPaths } from './paths.ts';
-import { findMaster, findRunning, findWorker, logSince, logSize, type Running } from './process.ts';
+import { findMaster, findRunning, findWorker, hasProcesses, logSince, logSize, type Running } from './process.ts';
 import { alertWords } from './words.ts';
 
 const CONFIRM_MS = 60_000;
+/** A script that stops HAProxy and starts it has so long in between. */
+const AWAY_MS = 2_000;
 const LOOK_MS = 20;
 
 /** The script of ours: beside this file, or beside the bundle that holds it. */
@@ -38,7 +40,8 @@ export async function reloadHaproxy(reload: Reload): Promise<Running> {
   const { paths } = reload;
   const offset = await logSize(paths);
   await runScript(reload);
-  for (const end = performance.now() + CONFIRM_MS; performance.now() < end; await sleep(LOOK_MS)) {
+  let lastSeen = performance.now();
+  for (const end = lastSeen + CONFIRM_MS; performance.now() < end; await sleep(LOOK_MS)) {
     const worker = await findWorker(paths);
     if (worker !== null && worker.pid !== reload.before.worker.pid) return confirmed(reload);
     const master = await findMaster(paths);
@@ -46,6 +49,8 @@ export async function reloadHaproxy(reload: Reload): Promise<Running> {
       const words = alertWords(await logSince(paths, offset), reload.files);
       throw new HeadgateError('reload-failed', 'apply', `HAProxy refused to reload: ${words}`);
     }
+    if ((worker ?? master) !== null || (await hasProcesses(paths))) lastSeen = performance.now();
+    else if (performance.now() - lastSeen > AWAY_MS) throw notSeen('HAProxy ended');
   }
   throw notSeen(`no new worker within ${CONFIRM_MS / 1000} s`);
 }
