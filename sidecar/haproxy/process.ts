@@ -122,6 +122,11 @@ export async function stopHaproxy(state: string): Promise<void> {
   throw new HeadgateError('stop-failed', 'serve', `HAProxy of ${state} does not end; stop it by hand`);
 }
 
+/** Whether any HAProxy of the state folder is left here. One that ended and that nobody has waited for counts as gone. */
+export async function hasProcesses(paths: RouterPaths): Promise<boolean> {
+  return (await findProcesses(paths)).length > 0;
+}
+
 /**
  * Masters and workers that were started on this state folder, whether they answer or not. Where there is no /proc, those that answer; else
  * their word is not taken for it: a process of another PID namespace would name a number that means another process here.
