@@ -69,6 +69,7 @@ async function checkHaproxy(): Promise<void> {
 
 /** Starts everything, says what to try, waits for the end, and takes everything away again. */
 async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promise<void> {
+  if (process.stderr.isTTY) process.stderr.write('Starting ...\n');
   const children: Child[] = [];
   const relays: { close(): void }[] = [];
   try {
@@ -76,9 +77,9 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
     await stopHaproxy(sidecarState(plan));
     await checkFreePorts(Object.values(plan.ports));
     if (plan.namespace !== null) await createNamespace(plan.namespace);
-    await start(plan, store, children, relays);
+    await start({ plan, store, stopped, children, relays });
     const failed = Promise.race(children.map(async (child) => (await child.ended, child)));
-    const ready = untilReady(plan, stopped);
+    const ready = untilAnswers(plan.ports.sidecar, '/readyz', stopped);
     const first = await Promise.race([ready, failed]);
     if (typeof first === 'object' && !stopped.aborted) throw childError(first);
     if (!stopped.aborted) await sayWhatToTry(plan, store);
@@ -93,7 +94,16 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
   }
 }
 
-async function start(plan: LocalPlan, store: string, children: Child[], relays: { close(): void }[]): Promise<void> {
+interface Run {
+  readonly plan: LocalPlan;
+  readonly store: string;
+  readonly stopped: AbortSignal;
+  /** What was started so far, for whoever has to stop it. */
+  readonly children: Child[];
+  readonly relays: { close(): void }[];
+}
+
+async function start({ plan, store, stopped, children, relays }: Run): Promise<void> {
   const { functions, sidecar } = plan.ports;
   const token = join(plan.state, 'token');
   if (plan.namespace !== null) {
@@ -103,7 +113,10 @@ async function start(plan: LocalPlan, store: string, children: Child[], relays: 
   const serve = ['serve', '--store', store, '--cluster', plan.cluster, '--listen', `127.0.0.1:${functions}`, '--token-file', token];
   const key = ['--sealing-key', join(plan.state, 'sealing-key')];
   children.push(await startCommand('pods', ['up-node', '--plan', planFile(plan)], plan.namespace));
-  children.push(await startCommand('functions', [...serve, ...key, '--options', join(plan.state, 'options.yaml')], null));
+  const host = await startCommand('functions', [...serve, ...key, '--options', join(plan.state, 'options.yaml')], null);
+  children.push(host);
+  // A sidecar that finds nobody says so: a needless line when the functions only need a moment.
+  await Promise.race([untilAnswers(functions, '/healthz', stopped), host.ended]);
   const node = ['sidecar', '--stream', `ws://127.0.0.1:${functions}/stream`, '--node', NODE_NAME, '--state', sidecarState(plan)];
   const roles = plan.namespace === null ? 'router' : 'router,service-proxy';
   const listen = ['--token-file', token, '--roles', roles, '--listen', `127.0.0.1:${sidecar}`];
@@ -173,12 +186,12 @@ async function sampleFolder(): Promise<string> {
   throw new HeadgateError('no-sample', 'usage', 'the sample cluster is not installed here; name a folder of manifests with --cluster DIR');
 }
 
-const LOOK_AGAIN_MS = 200;
+const LOOK_AGAIN_MS = 100;
 
-async function untilReady(plan: LocalPlan, stopped: AbortSignal): Promise<'ready'> {
-  if (process.stderr.isTTY) process.stderr.write('Starting ...\n');
+/** Resolves once a port answers 200, or the run is stopped. */
+async function untilAnswers(port: number, path: string, stopped: AbortSignal): Promise<'ready'> {
   while (!stopped.aborted) {
-    const answer = await fetch(`http://127.0.0.1:${plan.ports.sidecar}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
     if (answer?.status === 200) break;
     await setTimeout(LOOK_AGAIN_MS);
   }
