@@ -59,10 +59,12 @@ const userName = readText('letters, digits and . _ @ + -', (text) => (/^[A-Za-z0
 
 const statsSchema = z.strictObject({ user: userName, passwordFile: z.string() });
 
-const routerSchema = z.strictObject({
-  httpPort: port(80),
-  httpsPort: port(443),
-  statsPort: port(1936),
+const PORTS = { httpPort: 80, httpsPort: 443, statsPort: 1936 } as const;
+
+const routerFields = z.strictObject({
+  httpPort: port(PORTS.httpPort),
+  httpsPort: port(PORTS.httpsPort),
+  statsPort: port(PORTS.statsPort),
   /** `*`: every address, IPv4 and IPv6. */
   bindAddress: bindAddress.default('*'),
   allowWildcardRoutes: z.boolean().default(false),
@@ -107,6 +109,22 @@ const routerSchema = z.strictObject({
   forwardedHeaders: z.enum(['append', 'replace', 'if-none', 'never']).default('append'),
   disableHttp2: z.boolean().default(false),
 });
+
+/** What listens needs a port of its own: HAProxy would share one between two frontends, and each would get some of the connections. */
+const routerSchema = routerFields.superRefine((router, context) => {
+  for (const [key, other] of PORT_PAIRS) {
+    if (router[key] !== router[other]) continue;
+    // Of the two, the one that was written.
+    const [named, kept] = router[key] === PORTS[key] ? [other, key] : [key, other];
+    context.addIssue({ code: 'custom', path: [named], message: `expected a port other than router.${kept}'s` });
+  }
+});
+
+const PORT_PAIRS = [
+  ['httpsPort', 'httpPort'],
+  ['statsPort', 'httpPort'],
+  ['statsPort', 'httpsPort'],
+] as const;
 
 const iptablesSchema = z.strictObject({
   /** null: the Nodes' `spec.podCIDRs`; empty: unknown. */

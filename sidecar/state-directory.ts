@@ -6,10 +6,11 @@
 // that follow at once one wins, and the other finds it answering. The highest number is never removed.
 
 import { randomBytes } from 'node:crypto';
-import { chmod, link, mkdir, readdir, rm } from 'node:fs/promises';
+import { chmod, link, readdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, resolve } from 'node:path';
 import { errnoCode, HeadgateError } from '../shared/error.ts';
+import { makeFolder } from '../shared/make-folder.ts';
 
 export interface StateDirectory {
   /** Absolute. */
@@ -37,7 +38,7 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
     );
   }
   try {
-    await mkdir(folder, { recursive: true, mode: MODE });
+    await makeFolder(folder, MODE);
     await chmod(folder, MODE);
     const server = await takeLock(folder);
     return { path: folder, release: () => new Promise((done) => server.close(() => done())) };

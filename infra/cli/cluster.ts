@@ -5,9 +5,10 @@ import { HeadgateError } from '../../shared/error.ts';
 
 /**
  * The path of manifests that are read once: a file, a folder, `-`.
- * @throws HeadgateError `no-kubernetes` (stage `usage`)
+ * @throws HeadgateError `no-kubernetes` or `bad-cluster` (stage `usage`)
  */
 export function manifestPath(cluster: string): string {
+  if (cluster === '') throw new HeadgateError('bad-cluster', 'usage', '--cluster is empty; name a manifest, a folder of manifests, or -');
   if (cluster !== 'kubernetes') return cluster;
   throw new HeadgateError(
     'no-kubernetes',

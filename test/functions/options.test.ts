@@ -19,6 +19,13 @@ function refusal(value: unknown): string {
   return assert.fail(`expected a refusal of ${JSON.stringify(value)}`);
 }
 
+test('what listens has a port of its own', () => {
+  const refused = (router: Record<string, number>) => refusal({ router });
+  assert.equal(refused({ httpPort: 8080, httpsPort: 8080 }), "router.httpsPort: expected a port other than router.httpPort's, found 8080");
+  assert.equal(refused({ httpsPort: 1936 }), "router.httpsPort: expected a port other than router.statsPort's, found 1936");
+  assert.equal(refused({ statsPort: 80 }), "router.statsPort: expected a port other than router.httpPort's, found 80");
+});
+
 describe('defaults', () => {
   test('are what the field has', () => {
     const { router, iptables } = parseOptions({}, 'o.yaml');

@@ -8,6 +8,7 @@ import { loadOptions } from '../../../functions/load-options.ts';
 import { isOurDefaultCertificate, OUR_CERTIFICATE_SERVES } from '../../../functions/router/default-certificate.ts';
 import { expiredCertificates } from '../../../functions/router/expired-certificates.ts';
 import { errnoCode, HeadgateError } from '../../../shared/error.ts';
+import { makeFolder } from '../../../shared/make-folder.ts';
 import type { Files } from '../../../shared/files.ts';
 import { sortRejections } from '../../../shared/rejection.ts';
 import { composeProxy } from '../../../shared/iptables/compose.ts';
@@ -31,6 +32,7 @@ export interface RenderFlags {
 const OUTPUT = ['router', 'iptables', 'rejections.json'] as const;
 
 export async function render(flags: RenderFlags): Promise<void> {
+  if (flags.out === '') throw new HeadgateError('bad-out', 'usage', '--out is empty; name a folder to write to');
   const options = await loadOptions(flags.options ?? null);
   const state = await directoryCluster(manifestPath(flags.cluster)).read();
   const { configuration, secrets } = admit(state, options);
@@ -85,6 +87,7 @@ async function replaceOutput(out: string, files: ReadonlyMap<string, string | Ui
         `--out ${out} holds a router or iptables folder that render did not write; choose an empty folder`,
       );
     }
+    await makeFolder(out);
     for (const name of OUTPUT) await rm(join(out, name), { recursive: true, force: true });
     for (const [path, content] of files) {
       const file = join(out, path);
