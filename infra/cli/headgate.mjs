@@ -31,7 +31,10 @@ if (isCheckout && isStale()) {
     process.exit(1);
   }
   const { bundle } = await import('../build/bundle.mjs');
-  await bundle();
+  await bundle().catch((error) => {
+    process.stderr.write(`headgate: the sources cannot be bundled: ${String(error.message).replace(/\s*\n\s*/g, ' ')}\n`);
+    process.exit(1);
+  });
 }
 const { main } = await import(pathToFileURL(entry).href);
 await main(process.argv);
