@@ -73,9 +73,7 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
   const children: Child[] = [];
   const relays: { close(): void }[] = [];
   try {
-    // A run that was killed may have left HAProxy behind.
-    await stopHaproxy(sidecarState(plan));
-    await checkFreePorts(Object.values(plan.ports));
+    await clearAway(plan);
     if (plan.namespace !== null) await createNamespace(plan.namespace);
     await start({ plan, store, stopped, children, relays });
     const failed = Promise.race(children.map(async (child) => (await child.ended, child)));
@@ -91,6 +89,21 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
     for (const one of relays) one.close();
     await stopHaproxy(sidecarState(plan));
     if (plan.namespace !== null) await deleteNamespace(plan.namespace);
+  }
+}
+
+const PARTING_MS = 3_000;
+
+/** A run that was killed leaves HAProxy behind, and for a moment its other parts. Nothing is started beside what stays. */
+async function clearAway(plan: LocalPlan): Promise<void> {
+  for (const end = Date.now() + PARTING_MS; ; await setTimeout(LOOK_AGAIN_MS)) {
+    try {
+      await (await openStateDirectory(sidecarState(plan))).release();
+      await stopHaproxy(sidecarState(plan));
+      return await checkFreePorts(Object.values(plan.ports));
+    } catch (thrown) {
+      if (!(thrown instanceof HeadgateError) || Date.now() > end) throw thrown;
+    }
   }
 }
 
