@@ -26,7 +26,7 @@ async function answersEverywhere(system: WholeSystem, pod: string): Promise<void
   await system.untilAnswers(CLUSTER_IP, pod);
 }
 
-describe('a part that fails', { skip, concurrency: 3 }, () => {
+describe('a part that fails', { skip, concurrency: 4 }, () => {
   it('traffic outlives the sidecar, and a sidecar comes up from disk with nothing else', () =>
     withSystem(async (system) => {
       await cluster(system, A);
@@ -111,6 +111,27 @@ describe('a part that fails', { skip, concurrency: 3 }, () => {
       await cluster(system, C);
       await answersEverywhere(system, C);
       await system.untilStatus('both roles run the head', isCurrent);
+    }));
+
+  it('HAProxy hangs: the router fails in words, services move on, and it goes on when HAProxy does', () =>
+    withSystem(async (system) => {
+      await cluster(system, A);
+      await system.functions();
+      system.sidecar();
+      await system.until('the node is ready', () => system.ready());
+      const { worker } = await system.haproxy();
+
+      process.kill(worker.pid, 'SIGSTOP');
+      await cluster(system, B);
+      await system.untilAnswers(CLUSTER_IP, B);
+      const failed = await system.untilStatus('the router failed', (status) => reported(status, 'router')?.outcome === 'failed');
+      assert.match(reported(failed, 'router')?.message ?? '', /HAProxy gave no answer/);
+      assertApplied(failed, 'service-proxy');
+      assert.ok(!(await system.ready()), 'a node whose router hangs is not ready');
+
+      process.kill(worker.pid, 'SIGCONT');
+      await answersEverywhere(system, B);
+      assert.equal((await system.haproxy()).worker.pid, worker.pid);
     }));
 });
 

@@ -15,6 +15,7 @@ const HOST = 'web.example.test';
 const CLUSTER_IP = '172.30.0.10';
 const [A, B] = ['10.180.0.1', '10.180.0.2'] as const;
 const POINTS: readonly KillPoint[] = ['before-check', 'after-check', 'before-signal', 'after-signal'];
+const FIRST_POINTS: readonly KillPoint[] = ['before-check', 'after-check', 'before-restore-1', 'after-restore-1', 'after-restore-2'];
 type Victim = 'sidecar' | 'worker' | 'master';
 const VICTIMS = [
   ['sidecar'],
@@ -28,6 +29,24 @@ const VICTIMS = [
 describe('kill -9 at each point of a reload', { skip, concurrency: VICTIMS.length }, () => {
   for (const victims of VICTIMS) it(victims.join(', '), () => withSystem((system) => killAtEachPoint(system, victims)));
 });
+
+describe('kill -9 before the first version runs', { skip, concurrency: FIRST_POINTS.length }, () => {
+  for (const point of FIRST_POINTS) it(point, () => withSystem((system) => killAtFirst(system, point)));
+});
+
+async function killAtFirst(system: WholeSystem, point: KillPoint): Promise<void> {
+  const points = await KillPoints.create(system.file('programs'));
+  const sidecar = system.sidecar(points.sidecar).mayEnd();
+  await system.until('the sidecar answers that it is not ready', async () => (await system.sidecarStatus('/readyz')) === 503);
+  await points.order(point, [sidecar.pid]);
+  await system.cluster(service('a', CLUSTER_IP, [A]), route('web', HOST, 'a'));
+  await system.functions();
+  await system.until(`the kill at ${point}`, () => points.struck && sidecar.hasEnded);
+  system.sidecar(points.sidecar);
+  await system.until('the node is ready', () => system.ready());
+  assert.deepEqual([await system.answers(HOST), await system.answers(CLUSTER_IP)], [A, A]);
+  await system.untilTidy();
+}
 
 async function killAtEachPoint(system: WholeSystem, victims: readonly Victim[]): Promise<void> {
   // Another timeout is another fixed part of the backend: HAProxy has to reload for it.

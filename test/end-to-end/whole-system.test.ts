@@ -53,7 +53,10 @@ test('routes and services follow the cluster', { skip }, () =>
     assert.ok(!('error' in reply), JSON.stringify(reply));
     assert.deepEqual([reply.status, reply.pod, reply.names], [200, SECOND, `DNS:${SECURE}`]);
     const { head } = await system.untilStatus('the node runs the head', isCurrent);
-    assert.match(await system.headgate('show', String(head?.target.number)), /1 rejections/);
+    const version = String(head?.target.number);
+    const { files }: { files: Record<string, unknown> } = JSON.parse(await system.headgate('show', version, '--json'));
+    const [rejections = ''] = Object.keys(files).filter((path) => path.startsWith('rejections/'));
+    assert.match(await system.headgate('show', version, rejections), /"name":"broken".*InvalidHost/);
   }),
 );
 

@@ -196,8 +196,13 @@ export class WholeSystem {
   }
 
   async ready(): Promise<boolean> {
-    const reply = await this.ask({ host: 'node', port: SIDECAR_PORT, path: '/readyz' });
-    return !('error' in reply) && reply.status === 200;
+    return (await this.sidecarStatus('/readyz')) === 200;
+  }
+
+  /** The status of the sidecar's own server for a path; 0: it does not answer. */
+  async sidecarStatus(path: string): Promise<number> {
+    const reply = await this.ask({ host: 'node', port: SIDECAR_PORT, path });
+    return 'error' in reply ? 0 : reply.status;
   }
 
   /** Waits until the sidecar's state folder holds nothing but what it should. */
