@@ -51,7 +51,7 @@ function readAddress(text: string, field: string, report: Report): Address[] {
   const address = parseAddress(text.trim());
   const use = address === null ? null : specialUse(address);
   if (address !== null && use === null) return [address];
-  report(field, 'InvalidAddress', `${quoted(text)} is ${use === null ? 'no address' : `a ${use} address, which no service has`}`);
+  report(field, 'InvalidAddress', `${quoted(text)} is ${use === null ? 'no address' : `an address that no service has: ${use}`}`);
   return [];
 }
 

@@ -12,6 +12,7 @@ import { dispatchByAddress, dispatchByNodePort, type DispatchChains } from './di
 import {
   forwardRules,
   JUMPS,
+  localnetGate,
   localnetGuard,
   markMasqueradeRules,
   markOutsideRules,
@@ -100,7 +101,7 @@ function natTable(situation: Situation, rules: ServiceRules, kernel: NodeKernel)
       [CHAINS.postrouting, postroutingRules(kernel)],
       [CHAINS.markMasquerade, markMasqueradeRules()],
       ...(marksOutside ? [[CHAINS.markOutside, markOutsideRules(podCidrs)] satisfies Chain] : []),
-      [CHAINS.services, [...services.jumps, ...nodePortGates(situation, CHAINS.nodePorts)]],
+      [CHAINS.services, [...services.jumps, ...localnetGate(situation), ...nodePortGates(situation, CHAINS.nodePorts)]],
       ...services.chains,
       [CHAINS.nodePorts, byPort.jumps],
       ...byPort.chains,

@@ -85,6 +85,14 @@ export function localnetGuard({ family, options }: Situation): Rule[] {
   return [printRule({ notSource: LOCALNET, destination: LOCALNET, comment, matches, jump: ['DROP'] })];
 }
 
+/** Likewise in nat, before the node ports: with a new destination those packets would get past that guard. */
+export function localnetGate({ family, options }: Situation): Rule[] {
+  if (family === 'IPv6' || !options.localhostNodePorts) return [];
+  const comment = 'localhost node ports are for this node only';
+  const matches = [['-m', 'addrtype', '!', '--src-type', 'LOCAL']];
+  return [printRule({ destination: LOCALNET, comment, matches, jump: ['RETURN'] })];
+}
+
 /** Rules that send what comes to an address with node ports to this chain. */
 export function nodePortGates(situation: Situation, chain: string): Rule[] {
   const comment = 'kubernetes node ports; these must be the last rules of this chain';

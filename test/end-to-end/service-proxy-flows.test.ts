@@ -188,6 +188,7 @@ onNetwork('node-port addresses', 'nft', (network) => {
 
     await network().serve([web], endpoints, { localhostNodePorts: true });
     assert.deepEqual(await network().ask('client', '127.0.0.1', 9000, intrusion), { error: 'TIMEOUT' });
+    assert.deepEqual(await network().ask('client', '127.0.0.1', 30_080, intrusion), { error: 'TIMEOUT' });
     assert.deepEqual(await network().ask('node', '127.0.0.1', 9000), { server: '127.0.0.1:9000', client: '127.0.0.1' });
     assert.deepEqual(await network().askForAll('node', '127.0.0.1', 30_080, ['10.180.0.1:80']), [NODE]);
   });
