@@ -1,0 +1,42 @@
+// One sample of compose.ts, in a process of its own: `compose-sample.ts SERVICES`.
+
+import { admitServices } from '../../functions/iptables/admit.ts';
+import { buildProxy } from '../../functions/iptables/build.ts';
+import { renderProxy } from '../../functions/iptables/render.ts';
+import type { Files } from '../../shared/files.ts';
+import { composeProxy } from '../../shared/iptables/compose.ts';
+import { fullRestoreText } from '../../shared/iptables/restore-text.ts';
+import { endpoint, endpointsOf, node, OPTIONS, port, service, state, subset } from '../functions/iptables/cluster.ts';
+import { cpuSeconds } from './subject.ts';
+
+const KERNEL = { conntrackLiberal: false, randomFully: true };
+const PODS = [0, 1, 2, 3, 4];
+
+const count = Number(process.argv[2]);
+const [before, after] = [filesOf(count, 0), filesOf(count, 100)];
+const memory = new Map();
+const first = cpuSeconds(() => composeProxy(before, 'n0', KERNEL, memory));
+const again = cpuSeconds(() => composeProxy(after, 'n0', KERNEL, memory));
+const { rulesets } = composeProxy(after, 'n0', KERNEL, memory);
+const print = cpuSeconds(() => fullRestoreText(rulesets.IPv4));
+process.stdout.write(JSON.stringify({ first, again, print }));
+
+/** @param shift moves the pods of the first service elsewhere */
+function filesOf(size: number, shift: number): Files {
+  const numbers = Array.from({ length: size }, (_, index) => index);
+  const services = numbers.map((index) => {
+    const address = `172.${16 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
+    return service({ namespace: 'ns', name: `s${index}`, clusterIPs: [address], ports: [{ name: 'http', port: 80 }] });
+  });
+  const endpoints = numbers.map((index) => {
+    const moved = index === 0 ? shift : 0;
+    const pods = PODS.map((pod) => endpoint(`10.${pod + 1 + moved}.${index >> 8}.${index & 255}`, { node: `n${pod}` }));
+    return [`ns/s${index}`, [subset([port('http', 8080)], pods)]] as const;
+  });
+  const cluster = state(
+    services,
+    endpointsOf(Object.fromEntries(endpoints)),
+    PODS.map((pod) => node(`n${pod}`)),
+  );
+  return renderProxy(buildProxy(admitServices(cluster, OPTIONS), cluster.endpoints, cluster.nodes));
+}
