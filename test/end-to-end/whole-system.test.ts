@@ -1,7 +1,7 @@
 // The life of a node under the real commands: the first version, changes of routes and endpoints, a rollback and its end.
 
 import assert from 'node:assert/strict';
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Head } from '../../shared/head.ts';
@@ -134,6 +134,9 @@ async function assertModes(system: WholeSystem): Promise<void> {
   for (const [path, mode] of Object.entries(modes)) {
     assert.equal(((await stat(join(system.state, path))).mode & 0o777).toString(8), mode.toString(8), path);
   }
+  const sockets = await readdir(system.paths.run);
+  assert.ok(sockets.includes('admin.sock') && sockets.includes('fe_https.sock'), sockets.join(', '));
+  for (const name of sockets) assert.equal((await stat(join(system.paths.run, name))).mode & 0o022, 0, `${name} is for its owner alone`);
 }
 
 async function assertUnprivileged(pid: number): Promise<void> {
