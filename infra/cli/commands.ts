@@ -23,6 +23,11 @@ export function addCommands(program: Command): Command {
   addRunning(program);
   addSidecar(program);
   addOperating(program);
+  return explainEnvironment(program);
+}
+
+/** Exit codes and variables, below the program's help. */
+export function explainEnvironment(program: Command): Command {
   return program.addHelpText(
     'after',
     `

@@ -2,9 +2,10 @@
 
 import { Command } from 'commander';
 import { RELEASE } from '../../shared/release.ts';
-import { addSidecar } from './commands.ts';
+import { addSidecar, explainEnvironment } from './commands.ts';
 import { runCommandLine } from './run-command-line.ts';
 
 const program = new Command('headgate').description('The sidecar of Headgate').version(RELEASE);
 addSidecar(program);
+explainEnvironment(program);
 await runCommandLine(program, process.argv);
