@@ -7,6 +7,7 @@ import { buildRouter } from '../../../functions/router/build.ts';
 import { renderRouter } from '../../../functions/router/render.ts';
 import type { RouteSummary } from '../../../functions/router/state.ts';
 import { composeRouter, readBackendStates } from '../../../shared/router/compose.ts';
+import { until } from '../../fixtures/poll.ts';
 import { serverLine } from '../../../shared/router/server-line.ts';
 import type { Server } from '../../../shared/router/state.ts';
 import { readShards } from '../../../shared/shard.ts';
@@ -151,6 +152,13 @@ describe('one line for a server wherever it comes from', () => {
     ]);
     try {
       await whileServing(files, port, async () => {
+        // HAProxy listens on TCP before it listens on Unix sockets.
+        await until('its socket answers', () =>
+          ask(socket, 'show version').then(
+            () => true,
+            () => false,
+          ),
+        );
         for (const server of servers)
           assert.equal(await ask(socket, `add server added/${serverLine(server, 'socket')}`), 'New server registered.');
         for (const { name } of servers) {
