@@ -11,19 +11,31 @@ export type Print = (value: object) => string;
 
 const HELPERS = {
   /** Escaping; see shared/router/escape.ts. */
-  quoted: (text: unknown) => quoted(String(text)),
-  format: (text: unknown) => format(String(text)),
-  word: (text: unknown) => word(String(text)),
-  headerFormat: (value: unknown, direction: unknown) => headerFormat(String(value), direction === 'request' ? 'request' : 'response'),
-  pathFormat: (target: unknown, restVariable: unknown) => pathFormat(String(target), word(String(restVariable))),
+  quoted: (text: unknown) => quoted(textOf(text)),
+  format: (text: unknown) => format(textOf(text)),
+  word: (text: unknown) => word(textOf(text)),
+  headerFormat: (value: unknown, direction: unknown) => headerFormat(textOf(value), direction === 'request' ? 'request' : 'response'),
+  pathFormat: (target: unknown, restVariable: unknown) => pathFormat(textOf(target), word(textOf(restVariable))),
   /** Conditions: equal; not null (0 counts). */
-  is: (a: unknown, b: unknown) => a === b,
-  given: (value: unknown) => value !== null,
+  is: (a: unknown, b: unknown) => existing(a) === b,
+  given: (value: unknown) => existing(value) !== null,
   /** Where the backend's server lines go. */
   servers: (options: { readonly data: { readonly root: { readonly name: string } } }) => serversPlaceholder(options.data.root.name),
   /** Where a node puts a secret, in quotes; in the base only. */
-  secret: (name: unknown) => secretPlaceholder(String(name)),
+  secret: (name: unknown) => secretPlaceholder(textOf(name)),
 };
+
+function textOf(value: unknown): string {
+  const found = existing(value);
+  if (typeof found === 'string' || typeof found === 'number') return String(found);
+  throw new Error('a helper was given what is neither text nor a number');
+}
+
+/** Handlebars is not strict about what it gives to a helper. */
+function existing(value: unknown): unknown {
+  if (value === undefined) throw new Error('a helper was given a name that does not exist');
+  return value;
+}
 
 const engine = Handlebars.create();
 for (const [name, helper] of Object.entries(HELPERS)) engine.registerHelper(name, helper);
