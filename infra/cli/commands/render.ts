@@ -12,7 +12,7 @@ import { makeFolder } from '../../../shared/make-folder.ts';
 import type { Files } from '../../../shared/files.ts';
 import { sortRejections } from '../../../shared/rejection.ts';
 import { composeProxy } from '../../../shared/iptables/compose.ts';
-import { fullRestoreText } from '../../../shared/iptables/restore-text.ts';
+import { restoreFileText } from '../../../shared/iptables/restore-text.ts';
 import { roleOfPath } from '../../../shared/role.ts';
 import { composeRouter } from '../../../shared/router/compose.ts';
 import { isSecretPath } from '../../../shared/seal.ts';
@@ -58,8 +58,8 @@ function routerFiles(files: Files): Files {
 function iptablesFiles(files: Files, node: string): [string, string][] {
   const { rulesets } = composeProxy(files, node);
   return [
-    ['iptables/ipv4.rules', fullRestoreText(rulesets.IPv4)],
-    ['iptables/ipv6.rules', fullRestoreText(rulesets.IPv6)],
+    ['iptables/ipv4.rules', restoreFileText(rulesets.IPv4)],
+    ['iptables/ipv6.rules', restoreFileText(rulesets.IPv6)],
   ];
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fullRestoreText } from '../../../shared/iptables/restore-text.ts';
+import { fullRestoreText, restoreFileText } from '../../../shared/iptables/restore-text.ts';
 import type { Ruleset } from '../../../shared/iptables/ruleset.ts';
 
 const RULESET: Ruleset = {
@@ -46,4 +46,13 @@ test('a ruleset may be as large as a large cluster’s', () => {
   const chains = new Map(Array.from({ length: 200_000 }, (_, index) => [`KUBE-SEP-${index}`, ['-j RETURN']]));
   const large = { ...RULESET, tables: { ...RULESET.tables, nat: { chains, jumps: [] } } };
   assert.equal(fullRestoreText(large).match(/^-A KUBE-SEP-/gm)?.length, 200_000);
+});
+
+test('a file begins with a listing only when it is large', () => {
+  const ruleset = (rules: number): Ruleset => {
+    const chains = new Map([['KUBE-SERVICES', Array.from({ length: rules }, () => '-j RETURN')]]);
+    return { ...RULESET, tables: { ...RULESET.tables, nat: { chains, jumps: [] } } };
+  };
+  assert.doesNotMatch(restoreFileText(ruleset(10_000)), /^-S$/m);
+  assert.match(restoreFileText(ruleset(10_001)), /\*nat\n-S\n/);
 });
