@@ -6,7 +6,7 @@
 // that follow at once one wins, and the other finds it answering. The highest number is never removed.
 
 import { randomBytes } from 'node:crypto';
-import { chmod, link, readdir, rm } from 'node:fs/promises';
+import { chmod, link, readdir, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, resolve } from 'node:path';
 import { errnoCode, HeadgateError } from '../shared/error.ts';
@@ -20,12 +20,13 @@ export interface StateDirectory {
 
 /** HAProxy's workers, which are not root, pass through to their sockets. What lies in the folder has tighter modes of its own. */
 const MODE = 0o711;
+const PASS = 0o011;
 const LOCK = /^lock-(\d+)\.sock$/;
 /** A Unix socket's path holds 107 bytes. */
 const LONGEST_PATH = 90;
 
 /**
- * Makes the folder when it is absent (0711) and holds it until `release` or the end of the process.
+ * Makes the folder when it is absent (0711), lets HAProxy's workers pass through it, and holds it until `release` or the end of the process.
  * @throws HeadgateError `state-in-use` when another process holds it, `bad-state-directory` when it cannot be made or used (stage `serve`)
  */
 export async function openStateDirectory(path: string): Promise<StateDirectory> {
@@ -39,7 +40,7 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
   }
   try {
     await makeFolder(folder, MODE);
-    await chmod(folder, MODE);
+    await letPass(folder);
     const server = await takeLock(folder);
     return { path: folder, release: () => new Promise((done) => server.close(() => done())) };
   } catch (cause) {
@@ -53,6 +54,13 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
       },
     );
   }
+}
+
+/** The umask, or whoever made the folder, may have left it shut. What else it allows stays: it may be used for more than this. */
+async function letPass(folder: string): Promise<void> {
+  // With the slash a file in its place is an error.
+  const { mode } = await stat(`${folder}/`);
+  if ((mode & PASS) !== PASS) await chmod(folder, (mode & 0o7777) | PASS);
 }
 
 async function takeLock(folder: string): Promise<Server> {

@@ -1,7 +1,7 @@
 // A cluster that is a folder of manifests, one manifest, or standard input.
 
 import { readFile } from 'node:fs/promises';
-import type { Readable } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { type Digest, digestOf } from '../../shared/digest.ts';
 import { HeadgateError } from '../../shared/error.ts';
 import { clusterState } from './cluster-state.ts';
@@ -43,8 +43,8 @@ function folder(path: string): ClusterSource {
 function standardInput(stdin: Readable): ClusterSource {
   let text: Promise<string> | undefined;
   return {
-    async read() {
-      text ??= textOfStream(stdin);
+    async read(signal) {
+      text ??= textOfStream(signal === undefined ? stdin : addAbortSignal(signal, stdin));
       return clusterState(readManifests(await text, 'stdin'));
     },
   };

@@ -38,7 +38,8 @@ function usageLine(text: string): string {
 
 function report(thrown: unknown): number {
   if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  process.stderr.write(`headgate: ${printable(errorMessage(thrown))}\n`);
+  const stopped = thrown instanceof Error && thrown.name === 'AbortError';
+  process.stderr.write(`headgate: ${stopped ? 'stopped before it was done' : printable(errorMessage(thrown))}\n`);
   const level = process.env['HEADGATE_LOG'];
   if ((level === 'debug' || level === 'trace') && thrown instanceof Error) process.stderr.write(`${String(thrown.stack)}\n`);
   return thrown instanceof HeadgateError && thrown.stage === 'usage' ? EXIT.usage : EXIT.failed;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openStateDirectory } from '../../sidecar/state-directory.ts';
@@ -15,6 +15,22 @@ test('only its owner sees into the folder, and it is held by one at a time', asy
   await held.release();
   const again = await openStateDirectory(path);
   await again.release();
+});
+
+test('a folder that was there is opened for passing, and keeps its mode otherwise', async (t) => {
+  const path = await temporaryFolder(t);
+  for (const [before, after] of [
+    [0o700, 0o711],
+    [0o1777, 0o1777],
+  ] as const) {
+    await chmod(path, before);
+    await (await openStateDirectory(path)).release();
+    assert.equal((await stat(path)).mode & 0o7777, after);
+  }
+  const file = join(path, 'file');
+  await writeFile(file, '', { mode: 0o600 });
+  await assert.rejects(openStateDirectory(file), { code: 'bad-state-directory' });
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
 });
 
 test('of many that open it at once, one holds it', async (t) => {

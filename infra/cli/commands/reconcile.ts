@@ -19,6 +19,7 @@ export interface ReconcileFlags {
 }
 
 export async function reconcileOnce(flags: ReconcileFlags): Promise<void> {
+  const signal = stopSignal();
   const options = await loadOptions(flags.options ?? null);
   const sealingKey = flags.sealingKey === undefined ? undefined : await readSealingKey(flags.sealingKey);
   const { changed, version, sequence, rejections, head, ourCertificateServes } = await reconcile({
@@ -29,7 +30,7 @@ export async function reconcileOnce(flags: ReconcileFlags): Promise<void> {
     author: author(),
     sealingKey,
     logger: commandLogger('reconcile'),
-    signal: stopSignal(),
+    signal,
   });
   if (sealingKey === undefined) printWarning('no --sealing-key: private keys are stored in the clear');
   if (ourCertificateServes) printWarning(OUR_CERTIFICATE_SERVES);

@@ -97,7 +97,8 @@ test('what up is told and cannot use is said before anything is made', { skip: n
   assert.ok(!existsSync(state));
   const store = oneLineOf(await headgate(['up', '--state', state, '--store', 'nope']), 2);
   assert.match(store, /"nope" is not the URL of a store/);
-  assert.match(oneLineOf(await headgate(['up', '--state', LAUNCHER]), 1), /cannot be used as the state folder; give a folder/);
+  const file = join(state, 'options.yaml');
+  assert.match(oneLineOf(await headgate(['up', '--state', file]), 1), /cannot be used as the state folder; give a folder/);
 });
 
 test('without HAProxy up says how to install it', { skip: process.getuid?.() !== 0 && 'needs root, to hide HAProxy' }, async (t) => {

@@ -35,7 +35,7 @@ export async function run(argv: readonly string[], { cwd, env, input }: RunOptio
   return ended(child);
 }
 
-/** A command that runs until it is stopped, at the latest with its test. */
+/** A command that runs until it is stopped, at the latest with its test. Its standard input stays open and empty. */
 export class RunningCommand {
   readonly #child: ChildProcess;
   readonly #ended: Promise<Ran>;
@@ -43,7 +43,7 @@ export class RunningCommand {
 
   constructor(t: TestContext, argv: readonly string[], { cwd, env }: RunOptions = {}) {
     const [program = '', ...args] = argv;
-    this.#child = spawn(program, args, { cwd, env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(program, args, { cwd, env: environment(env), stdio: 'pipe' });
     this.#child.stdout?.on('data', (chunk) => (this.#said += String(chunk)));
     this.#child.stderr?.on('data', (chunk) => (this.#said += String(chunk)));
     this.#ended = ended(this.#child);

@@ -1,47 +1,14 @@
 // The commands that operate on a store, from the first reconcile to the end of a rollback, as people and as scripts read them.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { temporaryFolder } from '../../fixtures/temporary-folder.ts';
-import { headgate, LAUNCHER, linesOf, oneLineOf, run, type RunOptions } from './launcher.ts';
+import { headgate, linesOf, oneLineOf } from './launcher.ts';
 import { route, type Shop, writeShop } from './shop.ts';
-
-/** A store, and the folder that it is reconciled with. */
-class Site {
-  readonly folder: string;
-  readonly store: string;
-  readonly cluster: string;
-
-  constructor(t: TestContext) {
-    this.folder = temporaryFolder(t);
-    this.store = pathToFileURL(join(this.folder, 'store')).href;
-    this.cluster = join(this.folder, 'cluster');
-    mkdirSync(this.cluster);
-  }
-
-  /** Runs a command on the store, which must succeed; its standard output. */
-  async run(argv: readonly string[], options?: RunOptions): Promise<string> {
-    const { code, stdout, stderr } = await headgate([...argv, '--store', this.store], options);
-    assert.equal(code, 0, stderr);
-    return stdout;
-  }
-
-  async json<T>(schema: z.ZodType<T>, ...argv: readonly string[]): Promise<T> {
-    return schema.parse(JSON.parse(await this.run([...argv, '--json'])));
-  }
-
-  async reconcile(shop?: Shop): Promise<string> {
-    return this.run(['reconcile', '--cluster', writeShop(this.cluster, shop)]);
-  }
-
-  reconcileJson(shop?: Shop): Promise<z.infer<typeof reconciled>> {
-    return this.json(reconciled, 'reconcile', '--cluster', writeShop(this.cluster, shop));
-  }
-}
+import { Site } from './site.ts';
 
 const pin = z.strictObject({ version: z.number(), roles: z.array(z.string()), freeze: z.boolean() }).nullable();
 const rejection = z.strictObject({
@@ -102,11 +69,15 @@ const difference = z.strictObject({
 });
 const status = z.strictObject({ store: z.string(), head: head.nullable(), nodes: z.array(z.unknown()) });
 
+function reconcileJson(site: Site, shop?: Shop): Promise<z.infer<typeof reconciled>> {
+  return site.json(reconciled, 'reconcile', '--cluster', writeShop(site.cluster, shop));
+}
+
 test('a rollback from the first version to its end, as scripts see it', async (t) => {
   const site = new Site(t);
-  assert.deepEqual(await site.reconcileJson(), { version: 1, sequence: 1, changed: true, newest: 1, pin: null, rejections: [] });
-  assert.deepEqual((await site.reconcileJson()).changed, false);
-  const moved = await site.reconcileJson({ host: 'new.example.test', more: [route('broken', 'Not_A_Host')] });
+  assert.deepEqual(await reconcileJson(site), { version: 1, sequence: 1, changed: true, newest: 1, pin: null, rejections: [] });
+  assert.deepEqual((await reconcileJson(site)).changed, false);
+  const moved = await reconcileJson(site, { host: 'new.example.test', more: [route('broken', 'Not_A_Host')] });
   assert.deepEqual([moved.version, moved.rejections.map(({ name, reason }) => [name, reason])], [2, [['broken', 'InvalidHost']]]);
 
   const { files } = await site.json(shown, 'show', '2');
@@ -127,7 +98,7 @@ test('a rollback from the first version to its end, as scripts see it', async (t
   assert.deepEqual([back.target.number, back.newest.number, back.reason], [3, 2, 'shop answers 500']);
   assert.deepEqual(back.pin, { version: 1, roles: ['router'], freeze: false });
 
-  const held = await site.reconcileJson({ host: 'new.example.test', pods: ['10.180.0.7', '10.180.0.8'] });
+  const held = await reconcileJson(site, { host: 'new.example.test', pods: ['10.180.0.7', '10.180.0.8'] });
   assert.deepEqual([held.version, held.newest, held.pin?.version, held.changed], [4, 5, 1, true]);
   const change = await site.json(difference, 'diff', '3', '4');
   assert.deepEqual(
@@ -191,7 +162,7 @@ test('a frozen version keeps its endpoints', async (t) => {
   await site.reconcile();
   const frozen = await site.json(head, 'rollback', '1', '--freeze', '--roles', 'router,service-proxy', '--reason', 'stop everything');
   assert.deepEqual([frozen.target.number, frozen.pin], [1, { version: 1, roles: ['router', 'service-proxy'], freeze: true }]);
-  const later = await site.reconcileJson({ pods: ['10.180.0.9'] });
+  const later = await reconcileJson(site, { pods: ['10.180.0.9'] });
   assert.deepEqual([later.version, later.newest], [1, 2]);
 });
 
@@ -222,47 +193,4 @@ test('without a store of its own a folder has that of its `up`', async (t) => {
   const { code, stdout } = await headgate(['status'], { cwd: folder });
   assert.equal(code, 0);
   assert.match(stdout, /^Head: version 1,/);
-});
-
-test('a reader that leaves early is no error', async (t) => {
-  const site = new Site(t);
-  await site.reconcile();
-  for (const reader of ['head -1', 'true']) {
-    const line = `set -o pipefail; "$0" "$1" show 1 --store "$2" | ${reader}`;
-    const { code, stderr } = await run(['bash', '-c', line, process.execPath, LAUNCHER, site.store]);
-    assert.deepEqual([code, stderr], [0, ''], reader);
-  }
-});
-
-test('whatever is in a name, output stays lines of plain text', async (t) => {
-  const site = new Site(t);
-  const hostile = 'a\u001b[31mb\u202ec\nd';
-  const broken = route(hostile, 'Not_A_Host');
-  const { stderr } = await headgate(['reconcile', '--store', site.store, '--cluster', writeShop(site.cluster, { more: [broken] })], {
-    env: { HEADGATE_AUTHOR: hostile },
-  });
-  assert.match(stderr, /^Route shop\/a.\[31mb.c.d left out: /m);
-  await site.run(['rollback', '1', '--reason', hostile], { env: { HEADGATE_AUTHOR: hostile } });
-  const outputs = [stderr, ...(await Promise.all(['versions', 'status'].map((command) => site.run([command]))))];
-  outputs.push(await site.run(['show', '2']), await site.run(['diff', '1', '2']));
-  for (const output of outputs) assert.doesNotMatch(output, /[^\P{Cc}\n]|\p{Cf}/u);
-  assert.match(outputs[1] ?? '', /a\\u001b\[31mb\\u202ec\\u000ad/);
-  assert.match(outputs[2] ?? '', /^Head: version 2, .* by a\\u001b\[31mb\\u202ec\\u000ad: a\\u001b/);
-});
-
-test('who uses the certificate that everybody has the key of is told so', async (t) => {
-  const site = new Site(t);
-  const argv = ['--cluster', writeShop(site.cluster)];
-  const said = /^headgate: warning: the default certificate is .* set router\.defaultCertificate$/m;
-  assert.match((await headgate(['reconcile', '--store', site.store, ...argv])).stderr, said);
-  assert.match((await headgate(['render', '--node', 'n', '--out', join(site.folder, 'out'), ...argv])).stderr, said);
-  const [certificate, key] = [join(site.folder, 'own.crt'), join(site.folder, 'own.key')];
-  const subject = ['-subj', '/CN=own', '-days', '30', '-nodes', '-keyout', key, '-out', certificate];
-  const made = await run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', ...subject]);
-  assert.equal(made.code, 0, made.stderr);
-  const pem = [certificate, key].map((file) => readFileSync(file, 'utf8')).join('');
-  const options = join(site.folder, 'options.yaml');
-  writeFileSync(options, JSON.stringify({ router: { defaultCertificate: pem } }));
-  const own = await headgate(['render', '--node', 'n', '--out', join(site.folder, 'out'), '--options', options, ...argv]);
-  assert.deepEqual([own.code, own.stderr], [0, '']);
 });
