@@ -18,17 +18,18 @@ const LARGEST = 256 * 1024 * 1024;
 /**
  * The cluster in the manifests at a path; `-`: on standard input, which is read once. A file whose content has not changed
  * since the last reading is not parsed again.
+ * @param others files and folders that hold no manifests though they may lie in the folder
  */
-export function directoryCluster(path: string, stdin: Readable = process.stdin): ClusterSource {
-  return path === '-' ? standardInput(stdin) : folder(path);
+export function directoryCluster(path: string, stdin: Readable = process.stdin, others: readonly string[] = []): ClusterSource {
+  return path === '-' ? standardInput(stdin) : folder(path, others);
 }
 
-function folder(path: string): ClusterSource {
+function folder(path: string, others: readonly string[]): ClusterSource {
   let known = new Map<string, Parsed>();
   return {
     async read(signal) {
       const parsed = new Map<string, Parsed>();
-      for (const file of listManifestFiles(path).files) {
+      for (const file of listManifestFiles(path, others).files) {
         signal?.throwIfAborted();
         if (file.size > LARGEST) throw badManifest(file.path, `larger than ${LARGEST} bytes; split it`);
         const text = textOf(await bytesOf(file.path, signal), file.path);

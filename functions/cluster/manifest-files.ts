@@ -34,11 +34,13 @@ export function isManifestName(name: string): boolean {
 
 /**
  * Lists a folder, or the one file at this path.
+ * @param others files and folders that hold no manifests though they may lie in the folder; they need not exist
  * @throws HeadgateError `missing-manifests` or `unreadable-manifests` (stage `read-cluster`) when any of it cannot be listed
  */
-export function listManifestFiles(path: string): ManifestFiles {
+export function listManifestFiles(path: string, others: readonly string[] = []): ManifestFiles {
   const stats = stat(path);
   if (!stats.isDirectory()) return { files: [fileOf(path, stats)], folders: [folderAt(dirname(path), stat(dirname(path)))] };
+  const skipped = new Set(others.flatMap((other) => identityAt(other) ?? []));
   const files: ManifestFile[] = [];
   const folders = new Map<string, Folder>([[identityOf(stats), folderAt(path, stats)]]);
   // The map grows while it is walked: a folder that was found is walked in its turn, once.
@@ -47,6 +49,7 @@ export function listManifestFiles(path: string): ManifestFiles {
       const entry = join(folder.path, name);
       const entryStats = stat(entry);
       const identity = identityOf(entryStats);
+      if (skipped.has(identity)) continue;
       if (entryStats.isFile() && isManifestName(name)) files.push(fileOf(entry, entryStats));
       if (entryStats.isDirectory() && !folders.has(identity)) folders.set(identity, folderAt(entry, entryStats));
     }
@@ -72,6 +75,12 @@ function stat(path: string): BigIntStats {
   } catch (cause) {
     throw unreadable(path, cause);
   }
+}
+
+/** null: nothing is there. */
+function identityAt(path: string): string | null {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? null : identityOf(stats);
 }
 
 function identityOf(stats: BigIntStats): string {

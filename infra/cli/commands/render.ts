@@ -34,7 +34,8 @@ const OUTPUT = ['router', 'iptables', 'rejections.json'] as const;
 export async function render(flags: RenderFlags): Promise<void> {
   if (flags.out === '') throw new HeadgateError('bad-out', 'usage', '--out is empty; name a folder to write to');
   const options = await loadOptions(flags.options ?? null);
-  const state = await directoryCluster(manifestPath(flags.cluster)).read();
+  const others = flags.options === undefined ? [flags.out] : [flags.out, flags.options];
+  const state = await directoryCluster(manifestPath(flags.cluster), process.stdin, others).read();
   const { configuration, secrets } = admit(state, options);
   const { files, rejections: leftOut } = compute(configuration, state.endpoints, state.nodes);
   const expired = expiredCertificates(state.routes, { configuration: configuration.router, secrets }, Date.now());

@@ -26,6 +26,18 @@ test('manifests by their name', () => {
     assert.ok(!isManifestName(name), name);
 });
 
+test('what is named as something else is no manifest, wherever it lies', (context) => {
+  const folder = temporaryFolder(context);
+  writeFiles(folder, { 'a.yaml': '', 'options.yaml': '', 'out/rejections.json': '', 'other/options.yaml': '' });
+  const others = ['options.yaml', 'out', 'absent'].map((name) => join(folder, name));
+  const { files, folders } = listManifestFiles(folder, others);
+  assert.deepEqual(
+    files.map(({ path }) => relative(folder, path)),
+    ['a.yaml', 'other/options.yaml'],
+  );
+  assert.ok(!folders.some(({ path }) => path.endsWith('out')));
+});
+
 test('at any depth, in order; hidden entries and other files are skipped', (context) => {
   const folder = temporaryFolder(context);
   writeFiles(folder, {
