@@ -5,6 +5,7 @@ import { digestOf } from '../../shared/digest.ts';
 import { word } from '../../shared/router/escape.ts';
 import type { AdmittedRoute, ForwardedHeaders, Termination } from './configuration.ts';
 import type { RouterOptions } from '../options.ts';
+import { requestedPath } from './paths.ts';
 import type { AllowList, Backend, Cookie, Forwarded, Rewrite } from './state.ts';
 
 const PREFIXES: Readonly<Record<Termination, string>> = {
@@ -81,7 +82,7 @@ function forwarded(policy: ForwardedHeaders): Forwarded | null {
 
 /** The matched prefix is replaced, the rest kept. Only the target `/` takes the place of a slash after the prefix as well. */
 function rewrite(path: string, target: string): Rewrite {
-  const cut = Buffer.byteLength(path);
+  const cut = requestedPath(path).length;
   return { target, cut, cutSlash: target === '/' ? cut + 1 : null };
 }
 

@@ -14,6 +14,7 @@ import { isMapKey } from '../../shared/router/escape.ts';
 import type { AdmittedRoute } from './configuration.ts';
 import { hostName, type HostCertificate } from './crt-list.ts';
 import { backendName } from './backend.ts';
+import { requestedPath } from './paths.ts';
 import type { MapEntry, RouterState } from './state.ts';
 
 /** The value that stands for a redirect to https; no backend has this name. */
@@ -58,7 +59,7 @@ function terminatedBelow(passthrough: readonly AdmittedRoute[], terminated: read
 }
 
 function pathEntries(routes: readonly AdmittedRoute[], valueOf: (route: AdmittedRoute) => string): MapEntry[] {
-  const owners = new Set(routes.map((route) => `${hostName(route)}${route.path}`));
+  const owners = new Set(routes.map((route) => `${hostName(route)}${requestedPath(route.path)}`));
   return sorted(
     routes.flatMap((route) => {
       const value = valueOf(route);
@@ -70,7 +71,7 @@ function pathEntries(routes: readonly AdmittedRoute[], valueOf: (route: Admitted
 }
 
 function keysOf(route: AdmittedRoute): string[] {
-  const whole = `${hostName(route)}${route.path}`;
+  const whole = `${hostName(route)}${requestedPath(route.path)}`;
   return route.path.endsWith('/') ? [whole] : [`${whole}?`, `${whole}/`];
 }
 

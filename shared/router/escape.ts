@@ -35,8 +35,8 @@ export function pathFormat(target: string, restVariable: string): string {
   return `"${literal}%[var(${restVariable})]"`;
 }
 
-/** What cannot stand in a request line, as bytes in percent-encoding. */
-function percentEncoded(path: string): string {
+/** A path as it stands in a request line: what cannot stand there as bytes in percent-encoding. */
+export function percentEncoded(path: string): string {
   return path.replaceAll(/[^!-~]+/g, (run) =>
     [...Buffer.from(run, 'utf8')].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
   );

@@ -82,6 +82,7 @@ describe('a route as clients and pods see it', { skip: noHaproxy, timeout: 60_00
       [rewritten('e', '', '/'), { '/': '/', '/x': '/x' }],
       [rewritten('f', '/a.*"(', '/%41"\\1$x\''), { '/a.*"(/y': '/%41"\\1$x\'/y' }],
       [rewritten('g', '/s', '/é'), { '/s/x': '/%C3%A9/x' }],
+      [rewritten('h', '/é', '/z'), { '/%C3%A9/x': '/z/x' }],
     ];
     await router.serving(
       cases.map(([rewriting]) => rewriting),

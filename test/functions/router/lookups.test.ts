@@ -16,6 +16,7 @@ describe('keys', () => {
     assert.deepEqual(lines('http', [route('a', { host: 'h', path: '' })]), ['h/ be_http:ns:a', 'h? be_http:ns:a']);
     assert.deepEqual(lines('http', [route('a', { host: 'h', path: '/s' })]), ['h/s/ be_http:ns:a', 'h/s? be_http:ns:a']);
     assert.deepEqual(lines('http', [route('a', { host: 'h', path: '/s/' })]), ['h/s/ be_http:ns:a']);
+    assert.deepEqual(lines('http', [route('a', { host: 'h', path: '/é/' })]), ['h/%C3%A9/ be_http:ns:a']);
     assert.deepEqual(lines('http', [route('a', { host: 'h', wildcard: true })]), ['*.h/ be_http:ns:a', '*.h? be_http:ns:a']);
   });
 
