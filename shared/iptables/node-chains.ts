@@ -120,8 +120,8 @@ export function nodeAddressesWithPorts(situation: Situation): string[] {
   return allowed === null ? addresses : addresses.filter((address) => allowed.some((range) => holds(range, address)));
 }
 
-/** null: every address. */
-function allowedRanges({ family, options }: Situation): string[] | null {
+/** Where node ports are allowed; null: at every address. */
+export function allowedRanges({ family, options }: Situation): string[] | null {
   const ranges = options.nodePortAddresses?.filter((range) => familyOf(range) === family) ?? null;
   return ranges === null || ranges.some((range) => range.endsWith('/0')) ? null : ranges;
 }

@@ -26,6 +26,18 @@ export interface Ruleset {
   readonly tables: Readonly<Record<Table, TableState>>;
 }
 
+/** What answers HTTP at a health-check node port. */
+export interface HealthCheck {
+  /** `0.0.0.0` or `::`: every address of the family. */
+  readonly address: string;
+  readonly port: number;
+  /** The service's. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Ready endpoints on this node; with none the node is not to be sent traffic. */
+  readonly localEndpoints: number;
+}
+
 /** What the service-proxy role sets on a node. */
 export interface ProxyState {
   readonly rulesets: Readonly<Record<Family, Ruleset>>;
@@ -33,4 +45,6 @@ export interface ProxyState {
   readonly routeLocalnet: boolean;
   /** UDP service addresses and their serving endpoints here, for conntrack clean-up: `172.30.0.10:53` -> [`10.1.0.1:53`]. */
   readonly udp: ReadonlyMap<string, readonly string[]>;
+  /** One for each address and port. */
+  readonly healthChecks: readonly HealthCheck[];
 }

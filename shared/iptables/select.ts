@@ -35,6 +35,12 @@ export function selectEndpoints(service: ProxyService, port: ProxyPort, family: 
   };
 }
 
+/** Addresses on this node with a ready endpoint of any of the service's ports: those that terminate do not count, so that a node drains. */
+export function selectReadyHere(service: ProxyService, family: Family, { name }: ProxyNode): ReadonlySet<string> {
+  const here = service.endpoints.filter(({ address, ready, node }) => ready && node === name && familyOf(address) === family);
+  return new Set(here.map(({ address }) => address));
+}
+
 /** Each address and port once; a ready endpoint stands for its double that terminates. */
 function candidatesOf(service: ProxyService, { name }: ProxyPort, family: Family): Candidate[] {
   const found = new Map<string, Candidate>();

@@ -4,6 +4,7 @@
 import type { Family } from '../endpoint.ts';
 import type { Files } from '../files.ts';
 import { canonicalJson, compareText } from '../json.ts';
+import { serviceHealth, type ServiceHealth } from './health-checks.ts';
 import { printRule } from './rule.ts';
 import type { Rule } from './ruleset.ts';
 import { PROXY_PATHS, type ProxyService } from './service.ts';
@@ -20,6 +21,7 @@ export interface ServiceRules {
   readonly nodePorts: readonly NodePortEntry[];
   /** Rules that let the load balancer's health checks in. */
   readonly healthChecks: readonly Rule[];
+  readonly health: readonly ServiceHealth[];
   readonly udp: readonly UdpFlow[];
 }
 
@@ -59,6 +61,7 @@ function serviceRules(services: readonly ProxyService[], situation: Situation): 
     addresses: views.flatMap(addressEntries),
     nodePorts: views.flatMap(nodePortEntries),
     healthChecks: ours.filter(({ healthCheckNodePort }) => healthCheckNodePort !== 0).map(healthCheckRule),
+    health: ours.flatMap((service) => serviceHealth(service, situation)),
     udp: views.flatMap(udpFlows),
   };
 }
