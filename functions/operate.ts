@@ -85,7 +85,7 @@ export interface RollbackInput {
  */
 export async function rollback(input: RollbackInput): Promise<Head> {
   const { store, version, freeze, reason, author, signal, compute = computeFiles } = input;
-  const pin: Pin = { version, roles: ROLES.filter((role) => input.roles.includes(role)), freeze };
+  const pin: Pin = { version, roles: ROLES.filter((role) => input.roles.includes(role)), freeze, author, reason };
   if (pin.roles.length === 0) throw new HeadgateError('no-roles', 'usage', 'name at least one role: router, service-proxy');
   const { head } = await store.move(async (seen) => {
     const record = await existingVersion(store, version, signal);

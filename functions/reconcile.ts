@@ -13,7 +13,7 @@ import type { Head } from '../shared/head.ts';
 import type { Logger } from '../shared/logger.ts';
 import type { Rejection } from '../shared/rejection.ts';
 import { ROLES } from '../shared/role.ts';
-import { type SealingKey, sealFile } from '../shared/seal.ts';
+import { isSealed, isSecretPath, type SealingKey, sealFile } from '../shared/seal.ts';
 import type { HeadMove, VersionDraft, VersionStore } from '../shared/version-store.ts';
 import type { ClusterSource } from './cluster/objects.ts';
 import { admit as admitCluster, compute as computeFiles } from './compute.ts';
@@ -92,6 +92,19 @@ async function readPresent(input: ReconcileInput): Promise<Present> {
   return { configuration, secrets: new Map(stored), endpoints: state.endpoints, nodes: state.nodes };
 }
 
+/** Private keys that were sealed must not be stored in the clear by somebody who forgot the key. */
+async function refuseUnsealed({ store, sealingKey, signal }: ReconcileInput, head: Head): Promise<void> {
+  if (sealingKey !== undefined) return;
+  const { files } = await store.readManifest(head.target, signal);
+  const secret = Object.entries(files).find(([path]) => isSecretPath(path))?.[1];
+  if (secret === undefined || !isSealed(await store.readFile(secret, signal))) return;
+  throw new HeadgateError(
+    'store-is-sealed',
+    'publish',
+    `private keys in ${store.objects.url} are sealed, and would be stored in the clear; give the key with --sealing-key FILE`,
+  );
+}
+
 /** The moves from a head to where it should be, traffic first. */
 async function planMoves(input: ReconcileInput, head: Head | null, present: Present, own: Draft): Promise<HeadMove[]> {
   const { store, author, trigger, signal } = input;
@@ -99,6 +112,7 @@ async function planMoves(input: ReconcileInput, head: Head | null, present: Pres
     return { files: draft.files, trigger, author, configurationOf, summary: draft.summary };
   };
   const move = { author, reason: trigger };
+  if (head !== null) await refuseUnsealed(input, head);
   if (head === null || head.pin === null) {
     if (head !== null && isSameAs(own, await store.readManifest(head.target, signal))) return [];
     return [{ ...move, version: version(own, null), target: 'version', newest: 'version', pin: null }];

@@ -23,6 +23,9 @@ export interface Pin {
   readonly roles: readonly Role[];
   /** True: that version's exact bytes, endpoints included. */
   readonly freeze: boolean;
+  /** Who holds it, and why. */
+  readonly author: string;
+  readonly reason: string;
 }
 
 export interface Head {
@@ -76,7 +79,13 @@ export const headSchema = z.object({
   latest: versionRefSchema,
   newest: versionRefSchema,
   pin: z
-    .object({ version: z.number().int().positive(), roles: z.array(z.enum(['router', 'service-proxy'])), freeze: z.boolean() })
+    .object({
+      version: z.number().int().positive(),
+      roles: z.array(z.enum(['router', 'service-proxy'])),
+      freeze: z.boolean(),
+      author: z.string(),
+      reason: z.string(),
+    })
     .nullable(),
   rollout: z.null(),
   gc: natural,

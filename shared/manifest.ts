@@ -21,6 +21,8 @@ export interface Manifest {
   /** ISO 8601, UTC. Metadata: no part of the content. */
   readonly created: string;
   readonly trigger: string;
+  /** Why the head was moved with it: an operator's words, or the trigger again. */
+  readonly reason: string;
   readonly author: string;
   /** Number of the version whose configuration this is, when it was put back by a rollback; null: the cluster's own. */
   readonly configurationOf: number | null;
@@ -40,6 +42,7 @@ export const manifestSchema = z.object({
   format: z.literal(1),
   created: z.string(),
   trigger: z.string(),
+  reason: z.string(),
   author: z.string(),
   configurationOf: z.number().int().positive().nullable(),
   summary: z.object({ routes: z.number(), services: z.number(), servers: z.number(), rejections: z.number() }),

@@ -26,6 +26,7 @@ export interface VersionRecord extends VersionRef {
   readonly sequence: number;
   readonly created: string;
   readonly trigger: string;
+  readonly reason: string;
   readonly author: string;
   readonly configurationOf: number | null;
   readonly summary: Summary;

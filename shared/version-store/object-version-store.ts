@@ -111,7 +111,7 @@ export class ObjectVersionStore implements VersionStore {
 
   async #nextHead(seen: HeadRevision | null, wanted: HeadMove, signal: AbortSignal | undefined): Promise<Head> {
     const before = seen?.head ?? null;
-    const version = wanted.version === null ? null : await this.#numberVersion(before, wanted.version, signal);
+    const version = wanted.version === null ? null : await this.#numberVersion(before, wanted.version, wanted.reason, signal);
     const latest = version ?? before?.latest;
     if (latest === undefined)
       throw new HeadgateError('no-versions', 'publish', `${this.objects.url} holds no version yet: publish one first`);
@@ -133,13 +133,13 @@ export class ObjectVersionStore implements VersionStore {
     };
   }
 
-  async #numberVersion(before: Head | null, draft: VersionDraft, signal: AbortSignal | undefined): Promise<VersionRef> {
+  async #numberVersion(before: Head | null, draft: VersionDraft, reason: string, signal: AbortSignal | undefined): Promise<VersionRef> {
     const previous = before === null ? null : await this.readManifest(before.latest, signal);
     const generation = before?.gc ?? 0;
     const { manifest, digest } = await writeVersion(
       this.objects,
       draft,
-      { previous, generation, created: this.#now().toISOString() },
+      { previous, generation, created: this.#now().toISOString(), reason },
       signal,
     );
     this.#keep(digest, manifest);

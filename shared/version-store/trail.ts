@@ -12,7 +12,7 @@ import type { HeadRevision, VersionRecord } from '../version-store.ts';
 
 const recordSchema = versionRefSchema.extend({
   sequence: z.number().int().positive(),
-  ...manifestSchema.pick({ created: true, trigger: true, author: true, configurationOf: true, summary: true }).shape,
+  ...manifestSchema.pick({ created: true, trigger: true, reason: true, author: true, configurationOf: true, summary: true }).shape,
 });
 
 const headKey = (sequence: number): string => `heads/${sequence}.json`;
@@ -36,8 +36,8 @@ export async function completeTrail(
 
 /** The record of a version whose manifest is known. */
 export function recordOf(ref: VersionRef, sequence: number, manifest: Manifest): VersionRecord {
-  const { created, trigger, author, configurationOf, summary } = manifest;
-  return { ...ref, sequence, created, trigger, author, configurationOf, summary };
+  const { created, trigger, reason, author, configurationOf, summary } = manifest;
+  return { ...ref, sequence, created, trigger, reason, author, configurationOf, summary };
 }
 
 /** The record of a version, null when it is not written. */

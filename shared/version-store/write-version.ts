@@ -18,19 +18,20 @@ export interface WritingContext {
   readonly generation: number;
   /** ISO 8601, UTC. */
   readonly created: string;
+  readonly reason: string;
 }
 
 /** Writes what the store lacks of a draft; the manifest's digest names it. */
 export async function writeVersion(
   objects: ObjectStore,
   draft: VersionDraft,
-  { previous, generation, created }: WritingContext,
+  { previous, generation, created, reason }: WritingContext,
   signal?: AbortSignal,
 ): Promise<{ readonly manifest: Manifest; readonly digest: Digest }> {
   const { files, unstored } = nameFiles(draft.files, entriesByDigest(previous), generation);
   await mapParallel([...unstored], PARALLEL, ([digest, bytes]) => writeBlob(objects, { digest, generation }, bytes, signal));
   const { trigger, author, configurationOf, summary } = draft;
-  const manifest: Manifest = { format: 1, created, trigger, author, configurationOf, summary, files };
+  const manifest: Manifest = { format: 1, created, trigger, reason, author, configurationOf, summary, files };
   const bytes = Buffer.from(`${canonicalJson(manifest)}\n`);
   const digest = digestOf(bytes);
   await writeBlob(objects, { digest, generation }, bytes, signal);

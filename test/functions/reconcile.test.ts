@@ -121,7 +121,7 @@ test('a rollback holds configuration and never endpoints: the whole story', asyn
 
   const rolledBack = await rollback({ store, version: 1, roles: ['router'], freeze: false, ...by });
   assert.deepEqual(stateOf({ head: rolledBack }), { sequence: 4, target: 4, latest: 4, newest: 3 });
-  assert.deepEqual(rolledBack.pin, { version: 1, roles: ['router'], freeze: false });
+  assert.deepEqual(rolledBack.pin, { version: 1, roles: ['router'], freeze: false, ...by });
   assert.equal((await store.readManifest(rolledBack.target)).configurationOf, 1);
   const first = (await store.readVersion(1)) ?? assert.fail();
   assert.equal(await textOf(store, rolledBack.target, 'router/maps/'), await textOf(store, first, 'router/maps/'));
@@ -240,6 +240,14 @@ test('a pinned version that is gone stops the publish, not the head; the message
     (thrown) => thrown instanceof HeadgateError && thrown.code === 'pinned-version-gone' && thrown.message.includes('headgate resume'),
   );
   assert.equal((await store.readHead())?.head.sequence, 3);
+});
+
+test('a store whose keys are sealed is not written to without the key', async (t) => {
+  const { run, store, cluster } = await world(t);
+  await run({ sealingKey: parseSealingKey(Buffer.alloc(32, 7).toString('base64'), 'key') });
+  cluster.route('front', { host: 'front.example.com' });
+  await assert.rejects(run(), (thrown) => thrown instanceof HeadgateError && thrown.code === 'store-is-sealed');
+  assert.equal((await store.readHead())?.head.sequence, 1);
 });
 
 test('with a sealing key no private key or password reaches the store, and sealing again changes nothing', async (t) => {

@@ -154,7 +154,7 @@ test('nothing to do moves nothing; a move without a version takes a sequence and
   assert.deepEqual([idle.moved, idle.head?.head.sequence], [false, 2]);
   const { head } = await store.move((seen) => {
     assert.ok(seen !== null);
-    const pin = { version: 1, roles: ['router' as const], freeze: true };
+    const pin = { version: 1, roles: ['router' as const], freeze: true, author: 'operator', reason: 'because' };
     return Promise.resolve({ version: null, target: first.head.target, newest: seen.head.newest, pin, author: 'a', reason: 'r' });
   });
   assert.deepEqual([head?.head.sequence, head?.head.target.number, head?.head.latest.number, head?.head.newest.number], [3, 1, 2, 2]);

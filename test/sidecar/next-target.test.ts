@@ -72,7 +72,7 @@ test('a refusal stands while the reconciler moves the head, and ends with a move
   assert.equal(standingRefusal('router', record, content('other').head), null);
   const byHand = content('two', { author: 'someone' });
   assert.equal(standingRefusal('router', record, byHand.head), null);
-  const pinned = content('two', { pin: { version: 2, roles: ['router'], freeze: false } });
+  const pinned = content('two', { pin: { version: 2, roles: ['router'], freeze: false, author: 'operator', reason: 'because' } });
   assert.equal(standingRefusal('router', record, pinned.head), null, 'the move itself was missed, its pin shows it');
   const again = { ...EMPTY, refused: [refused(byHand.head)] };
   assert.notEqual(standingRefusal('router', again, byHand.head), null, 'one move is one try');

@@ -139,7 +139,7 @@ test('refused content is tried again when the head is moved to it by hand', asyn
   await startNode(t, [router], node);
   await until('it was refused', () => router.asked.length === 1);
   router.answer = () => APPLIED;
-  publish(FIRST, { author: 'operator', pin: { version: 1, roles: ['router'], freeze: false } });
+  publish(FIRST, { author: 'operator', pin: { version: 1, roles: ['router'], freeze: false, author: 'operator', reason: 'because' } });
   await until('it runs', () => router.running !== null);
 });
 

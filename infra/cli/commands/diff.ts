@@ -42,8 +42,12 @@ function fieldText({ field, from, to }: FieldChange): string {
   return `${field}: ${valueText(from)} -> ${valueText(to)}`;
 }
 
+/** A template's text is a value too; `--json` has all of it. */
+const LONGEST_VALUE = 100;
+
 function valueText(value: FieldChange['from']): string {
-  return value === undefined ? 'none' : canonicalJson(value);
+  const text = value === undefined ? 'none' : canonicalJson(value);
+  return text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE)}... (${text.length} characters)`;
 }
 
 function endpointLines({ service, added, removed, changed }: EndpointChange): string[] {

@@ -22,7 +22,9 @@ export async function show(version: number, path: string | undefined, flags: Sho
   const { record, files } = shown;
   const { routes, services, servers, rejections } = record.summary;
   const origin = record.configurationOf === null ? 'the cluster' : `version ${record.configurationOf}, put back`;
-  printLine(`Version ${record.number}, sequence ${record.sequence}, ${record.created}, by ${record.author} (${record.trigger})`);
+  printLine(
+    `Version ${record.number}, sequence ${record.sequence}, ${record.created}, by ${record.author} (${record.trigger}${record.reason === record.trigger ? '' : `: ${record.reason}`})`,
+  );
   printLine(`Configuration of ${origin}: ${routes} routes, ${services} services, ${servers} servers, ${rejections} rejections`);
   printLine('');
   printTable([

@@ -29,9 +29,9 @@ function headLines({ store, head }: Status): string[] {
   const moved = `sequence ${head.sequence}, moved ${head.time} by ${head.author}: ${head.reason}`;
   const lines = [`Head: version ${head.target.number}, ${moved}`];
   if (head.pin !== null) {
-    const { version, roles, freeze } = head.pin;
+    const { version, roles, freeze, author, reason } = head.pin;
     lines.push(
-      `Held: ${freeze ? 'exactly version' : 'the configuration of version'} ${version} (${roles.join(', ')}), until \`headgate resume\``,
+      `Held: ${freeze ? 'exactly version' : 'the configuration of version'} ${version} (${roles.join(', ')}) by ${author}: ${reason}; until \`headgate resume\``,
     );
   }
   if (head.newest.number !== head.target.number) lines.push(`Waiting: version ${head.newest.number}`);

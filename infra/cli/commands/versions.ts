@@ -26,7 +26,7 @@ function row(version: ListedVersion): string[] {
     `${version.number}`,
     `${version.sequence}`,
     version.created,
-    version.trigger,
+    version.reason === version.trigger ? version.trigger : `${version.trigger}: ${version.reason}`,
     version.author,
     ...[routes, services, servers, rejections].map(String),
     version.configurationOf === null ? 'own' : `of ${version.configurationOf}`,

@@ -10,7 +10,9 @@ import { headgate, linesOf, oneLineOf } from './launcher.ts';
 import { route, type Shop, writeShop } from './shop.ts';
 import { Site } from './site.ts';
 
-const pin = z.strictObject({ version: z.number(), roles: z.array(z.string()), freeze: z.boolean() }).nullable();
+const pin = z
+  .strictObject({ version: z.number(), roles: z.array(z.string()), freeze: z.boolean(), author: z.string(), reason: z.string() })
+  .nullable();
 const rejection = z.strictObject({
   kind: z.string(),
   namespace: z.string(),
@@ -33,6 +35,7 @@ const record = z.object({
   sequence: z.number(),
   created: z.iso.datetime(),
   trigger: z.string(),
+  reason: z.string(),
   author: z.string(),
   configurationOf: z.number().nullable(),
   summary: z.strictObject({ routes: z.number(), services: z.number(), servers: z.number(), rejections: z.number() }),
@@ -96,7 +99,7 @@ test('a rollback from the first version to its end, as scripts see it', async (t
 
   const back = await site.json(head, 'rollback', '1', '--reason', 'shop answers 500');
   assert.deepEqual([back.target.number, back.newest.number, back.reason], [3, 2, 'shop answers 500']);
-  assert.deepEqual(back.pin, { version: 1, roles: ['router'], freeze: false });
+  assert.deepEqual(back.pin, { version: 1, roles: ['router'], freeze: false, author: back.author, reason: 'shop answers 500' });
 
   const held = await reconcileJson(site, { host: 'new.example.test', pods: ['10.180.0.7', '10.180.0.8'] });
   assert.deepEqual([held.version, held.newest, held.pin?.version, held.changed], [4, 5, 1, true]);
@@ -161,7 +164,7 @@ test('a frozen version keeps its endpoints', async (t) => {
   const site = new Site(t);
   await site.reconcile();
   const frozen = await site.json(head, 'rollback', '1', '--freeze', '--roles', 'router,service-proxy', '--reason', 'stop everything');
-  assert.deepEqual([frozen.target.number, frozen.pin], [1, { version: 1, roles: ['router', 'service-proxy'], freeze: true }]);
+  assert.deepEqual([frozen.target.number, frozen.pin?.roles, frozen.pin?.freeze], [1, ['router', 'service-proxy'], true]);
   const later = await reconcileJson(site, { pods: ['10.180.0.9'] });
   assert.deepEqual([later.version, later.newest], [1, 2]);
 });
