@@ -4,6 +4,7 @@
 import type { Digest } from '../shared/digest.ts';
 import { errorMessage } from '../shared/error.ts';
 import { canonicalJson } from '../shared/json.ts';
+import type { Head } from '../shared/head.ts';
 import type { Logger } from '../shared/logger.ts';
 import { type Hello, type HostMessage, type NodeMessage, nodeMessageSchema, type Result } from '../shared/protocol.ts';
 import type { Role } from '../shared/role.ts';
@@ -85,7 +86,7 @@ export class StreamSession {
     const { source, reports } = this.#options;
     reports.connected(hello);
     this.#unsubscribe = source.subscribe(() => this.#offerSoon());
-    if ((source.current?.revision.head.sequence ?? 0) < hello.sequence) {
+    if (isBehind(source.current?.revision.head ?? null, hello)) {
       this.#say({ type: 'ahead', sequence: source.current?.revision.head.sequence ?? 0 });
       source.notice();
     }
@@ -141,7 +142,7 @@ export class StreamSession {
     const { source } = this.#options;
     const { current } = source;
     const hello = this.#hello;
-    if (!this.#offerDue || hello === null || current === null || current.revision.head.sequence < hello.sequence) return null;
+    if (!this.#offerDue || hello === null || current === null || isBehind(current.revision.head, hello)) return null;
     this.#offerDue = false;
     clearTimeout(this.#offerAgain);
     const baseOf = (role: Role): Digest | null => this.#offered[0]?.revision.head.target.content[role] ?? hello.content[role];
@@ -180,6 +181,12 @@ export class StreamSession {
     this.#options.socket.close(POLICY_VIOLATION, reason);
     this.end();
   }
+}
+
+/** Whether a node has seen a later head than this replica. A node of another store counts other sequences: it is offered the head, and refuses it in words. */
+function isBehind(head: Head | null, hello: Hello): boolean {
+  if (head !== null && hello.store !== undefined && hello.store !== head.store) return false;
+  return (head?.sequence ?? 0) < hello.sequence;
 }
 
 function parseMessage(text: string): NodeMessage | null {

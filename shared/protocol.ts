@@ -34,6 +34,8 @@ export const helloSchema = z.object({
   roles: z.array(role).min(1),
   /** The highest sequence seen; 0: none. */
   sequence: natural,
+  /** The id of the store whose heads the node follows; absent: none yet. */
+  store: z.string().max(128).optional(),
   /** Content digest of the newest complete file list held for each role: the base of a delta. */
   content: z.object({ router: digest.nullable(), 'service-proxy': digest.nullable() }),
   /** Versions of what the node runs: `headgate`, `haproxy`, `iptables`. */

@@ -73,6 +73,7 @@ export class HeadFollower implements LinkHandler {
       node,
       roles: [...roles],
       sequence: memory.seen?.sequence ?? 0,
+      ...(memory.seen === null ? {} : { store: memory.seen.store }),
       content: { router: content('router'), 'service-proxy': content('service-proxy') } satisfies PerRole<Digest | null>,
       tools: await tools(),
     };

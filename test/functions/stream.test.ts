@@ -152,6 +152,16 @@ test('a node that has seen a newer head is told so, and offered once the host ha
   assert.equal(client.messages[1]?.type, 'offer');
 });
 
+test('a node of another store is offered the head whatever its sequence, so that it can say what is wrong', async (t) => {
+  const { host, publish } = await world(t);
+  publish(FILES);
+  await until('the host has the head', () => host.source.current !== null);
+  const client = await open(t, host.address);
+  client.send({ ...HELLO, sequence: 7, store: 'another' });
+  await until('an offer', () => client.messages.length === 1);
+  assert.equal(client.messages[0]?.type, 'offer');
+});
+
 test('a node that connects before there is any head is offered the first one', async (t) => {
   const { host, publish } = await world(t);
   const client = await open(t, host.address);
