@@ -5,7 +5,7 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { HeadgateError, errnoCode, errorMessage } from '../shared/error.ts';
 import { compareText } from '../shared/json.ts';
-import { type LoadedFiles, type Options, TEMPLATE_NAMES, type WrittenOptions, parseOptions } from './options.ts';
+import { keysWithoutEffect, type LoadedFiles, type Options, TEMPLATE_NAMES, type WrittenOptions, parseOptions } from './options.ts';
 import { UnparsableText, parseYaml } from './yaml-text.ts';
 
 /**
@@ -14,7 +14,8 @@ import { UnparsableText, parseYaml } from './yaml-text.ts';
  */
 export async function loadOptions(file: string | null): Promise<Options> {
   if (file === null) return defaultOptions();
-  const written = parseOptions(await readYaml(file), file);
+  const yaml = await readYaml(file);
+  const written = parseOptions(yaml, file);
   const { defaultCertificate, defaultDestinationCA, stats, templates } = written.router;
   const at = (key: string): Place => ({ file, key, folder: dirname(resolve(file)) });
   return withFiles(
@@ -25,17 +26,24 @@ export async function loadOptions(file: string | null): Promise<Options> {
       statsPassword: stats === null ? null : await readPassword(stats.passwordFile, at('router.stats.passwordFile')),
     },
     templates === null ? {} : await readTemplates(templates, at('router.templates')),
+    keysWithoutEffect(yaml),
   );
 }
 
 /** The options when nothing is written. */
 export function defaultOptions(): Options {
-  return withFiles(parseOptions({}, 'defaults'), { defaultCertificate: null, defaultDestinationCA: null, statsPassword: null }, {});
+  return withFiles(parseOptions({}, 'defaults'), { defaultCertificate: null, defaultDestinationCA: null, statsPassword: null }, {}, []);
 }
 
-function withFiles(written: WrittenOptions, files: LoadedFiles, templates: Readonly<Record<string, string>>): Options {
-  const { defaultCertificate: _certificate, defaultDestinationCA: _ca, stats, ...router } = written.router;
-  return { router: { ...router, statsUser: stats?.user ?? null, templates }, iptables: written.iptables, files };
+function withFiles(
+  written: WrittenOptions,
+  files: LoadedFiles,
+  templates: Readonly<Record<string, string>>,
+  withoutEffect: readonly string[],
+): Options {
+  const { defaultCertificate: _certificate, defaultDestinationCA: _ca, stats, ...others } = written.router;
+  const { peersService: _peers, blueprints: _blueprints, maxDynamicServers: _servers, dynamicServerPrefix: _prefix, ...router } = others;
+  return { router: { ...router, statsUser: stats?.user ?? null, templates }, iptables: written.iptables, files, withoutEffect };
 }
 
 /** Where a value stands, for errors, and the folder that its paths are relative to. */

@@ -108,7 +108,31 @@ const routerFields = z.strictObject({
   tcpBalance: z.enum(['roundrobin', 'leastconn', 'source', 'random']).default('source'),
   forwardedHeaders: z.enum(['append', 'replace', 'if-none', 'never']).default('append'),
   disableHttp2: z.boolean().default(false),
+  // What follows has no effect yet (see WITHOUT_EFFECT). It is checked all the same, so that a file which is accepted stays so.
+  /** A Service, `namespace/name`. */
+  peersService: z
+    .string()
+    .regex(/^[^/\s]+\/[^/\s]+$/, 'namespace/name')
+    .nullable()
+    .default(null),
+  blueprints: z
+    .strictObject({
+      namespace: z.string(),
+      labels: z.record(z.string(), z.string()).default({}),
+      poolSize: z.number().int().min(0).default(10),
+      profiles: z.array(z.enum(['http', 'edge', 'passthrough'])).default(['http', 'edge', 'passthrough']),
+    })
+    .nullable()
+    .default(null),
+  maxDynamicServers: z.number().int().min(0).default(5),
+  dynamicServerPrefix: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]+$/, 'letters, digits, _, . and -')
+    .default('_dynamic-pod'),
 });
+
+/** Router options that are accepted and do nothing yet; whoever writes one is told. */
+const WITHOUT_EFFECT = ['peersService', 'blueprints', 'maxDynamicServers', 'dynamicServerPrefix'] as const;
 
 /** What listens needs a port of its own: HAProxy would share one between two frontends, and each would get some of the connections. */
 const routerSchema = routerFields.superRefine((router, context) => {
@@ -144,7 +168,10 @@ const schema = z.strictObject({
 export type WrittenOptions = z.output<typeof schema>;
 
 /** Router options that the output depends on. No paths, no secrets: those are in `LoadedFiles`. */
-export type RouterOptions = Omit<WrittenOptions['router'], 'defaultCertificate' | 'defaultDestinationCA' | 'stats' | 'templates'> & {
+export type RouterOptions = Omit<
+  WrittenOptions['router'],
+  'defaultCertificate' | 'defaultDestinationCA' | 'stats' | 'templates' | (typeof WITHOUT_EFFECT)[number]
+> & {
   /** The user of the stats page; its password is the secret `stats-password`. null: no authentication, loopback only. */
   readonly statsUser: string | null;
   /** Sources of custom templates by name (TEMPLATE_NAMES), replacing ours. */
@@ -165,6 +192,8 @@ export interface Options {
   readonly router: RouterOptions;
   readonly iptables: IptablesOptions;
   readonly files: LoadedFiles;
+  /** Full keys that were written and have no effect yet. */
+  readonly withoutEffect: readonly string[];
 }
 
 /** The templates that `router.templates` can replace. */
@@ -190,6 +219,13 @@ export function parseOptions(value: unknown, file: string): WrittenOptions {
   if (result.success) return result.data;
   const problems = optionProblems(result.error.issues, written, KNOWN_KEYS);
   throw new HeadgateError('bad-options', 'options', `${file}: ${problems.join('; ')}`);
+}
+
+/** The full keys of parsed YAML that have no effect yet. */
+export function keysWithoutEffect(value: unknown): string[] {
+  const router = typeof value === 'object' && value !== null && 'router' in value ? value.router : null;
+  if (typeof router !== 'object' || router === null) return [];
+  return WITHOUT_EFFECT.filter((key) => Object.hasOwn(router, key)).map((key) => `router.${key}`);
 }
 
 /** A section whose keys are all commented out reads as null. */

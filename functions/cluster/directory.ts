@@ -46,9 +46,19 @@ function standardInput(stdin: Readable): ClusterSource {
   return {
     async read(signal) {
       text ??= textOfStream(signal === undefined ? stdin : addAbortSignal(signal, stdin));
+      if ((await text).trim() === '') throw emptyInput();
       return clusterState(readManifests(await text, 'stdin'));
     },
   };
+}
+
+/** Nothing at all is what a failed command leaves in a pipe: never the wish for a cluster without objects. */
+function emptyInput(): HeadgateError {
+  return new HeadgateError(
+    'empty-input',
+    'read-cluster',
+    'standard input is empty: did the command before the pipe fail? A cluster without objects is `{apiVersion: v1, kind: List, items: []}`',
+  );
 }
 
 interface Parsed {

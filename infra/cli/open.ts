@@ -1,5 +1,8 @@
 // What commands open: the store, and the logger at the level that the environment asks for.
 
+import { loadOptions } from '../../functions/load-options.ts';
+import type { Options } from '../../functions/options.ts';
+import { printWarning } from './print.ts';
 import { HeadgateError } from '../../shared/error.ts';
 import { createLogger, type Logger } from '../../shared/logger.ts';
 import { openObjectStore } from '../../shared/object-store/open-store.ts';
@@ -14,6 +17,13 @@ export async function openExistingStore(url: string | undefined): Promise<Versio
 /** A store to publish to; made when it is not there. */
 export async function openPublishingStore(url: string | undefined): Promise<VersionStore> {
   return openVersionStore(await openObjectStore(storeUrl(url)));
+}
+
+/** The options of a file, with a warning for what has no effect. */
+export async function readOptions(file: string | undefined): Promise<Options> {
+  const options = await loadOptions(file ?? null);
+  for (const key of options.withoutEffect) printWarning(`${file ?? 'options'}: ${key} has no effect yet`);
+  return options;
 }
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];

@@ -220,3 +220,23 @@ describe('an option file that is none', () => {
     assert.equal(await refusal(context, '- router\n'), 'the file: expected keys and values, found a list');
   });
 });
+
+test('options that have no effect yet are accepted, checked, and named', async (t) => {
+  const folder = temporaryFolder(t);
+  const text = [
+    'router:',
+    '  httpPort: 8080',
+    '  peersService: router/peers',
+    '  blueprints: { namespace: blueprints, labels: { a: b }, poolSize: 3, profiles: [http] }',
+    '  maxDynamicServers: 7',
+    '  dynamicServerPrefix: _spare',
+  ].join('\n');
+  writeFiles(folder, { 'options.yaml': text, 'bad.yaml': 'router: { blueprints: { namespace: a, poolSize: many } }' });
+  const { router, withoutEffect } = await loadOptions(join(folder, 'options.yaml'));
+  assert.deepEqual(
+    withoutEffect,
+    ['peersService', 'blueprints', 'maxDynamicServers', 'dynamicServerPrefix'].map((key) => `router.${key}`),
+  );
+  assert.equal('blueprints' in router, false);
+  await assert.rejects(loadOptions(join(folder, 'bad.yaml')), /router\.blueprints\.poolSize/);
+});

@@ -1,13 +1,12 @@
 // `headgate reconcile`: reads the cluster once and publishes a version when something changed.
 
 import { directoryCluster } from '../../../functions/cluster/directory.ts';
-import { loadOptions } from '../../../functions/load-options.ts';
 import { reconcile } from '../../../functions/reconcile.ts';
 import { OUR_CERTIFICATE_SERVES } from '../../../functions/router/default-certificate.ts';
 import { readSealingKey } from '../../../shared/sealing-key-file.ts';
 import { manifestPath } from '../cluster.ts';
 import { author, stopSignal } from '../flags.ts';
-import { commandLogger, openPublishingStore } from '../open.ts';
+import { commandLogger, openPublishingStore, readOptions } from '../open.ts';
 import { printJson, printLine, printRejections, printWarning } from '../print.ts';
 
 export interface ReconcileFlags {
@@ -20,7 +19,7 @@ export interface ReconcileFlags {
 
 export async function reconcileOnce(flags: ReconcileFlags): Promise<void> {
   const signal = stopSignal();
-  const options = await loadOptions(flags.options ?? null);
+  const options = await readOptions(flags.options);
   const sealingKey = flags.sealingKey === undefined ? undefined : await readSealingKey(flags.sealingKey);
   const { changed, version, sequence, rejections, head, ourCertificateServes } = await reconcile({
     store: await openPublishingStore(flags.store),

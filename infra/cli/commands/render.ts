@@ -4,7 +4,6 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { directoryCluster } from '../../../functions/cluster/directory.ts';
 import { admit, compute } from '../../../functions/compute.ts';
-import { loadOptions } from '../../../functions/load-options.ts';
 import { isOurDefaultCertificate, OUR_CERTIFICATE_SERVES } from '../../../functions/router/default-certificate.ts';
 import { expiredCertificates } from '../../../functions/router/expired-certificates.ts';
 import { errnoCode, HeadgateError } from '../../../shared/error.ts';
@@ -19,6 +18,7 @@ import { isSecretPath } from '../../../shared/seal.ts';
 import { readShards } from '../../../shared/shard.ts';
 import { compareText } from '../../../shared/json.ts';
 import { manifestPath } from '../cluster.ts';
+import { readOptions } from '../open.ts';
 import { printRejections, printWarning } from '../print.ts';
 
 export interface RenderFlags {
@@ -33,7 +33,7 @@ const OUTPUT = ['router', 'iptables', 'rejections.json'] as const;
 
 export async function render(flags: RenderFlags): Promise<void> {
   if (flags.out === '') throw new HeadgateError('bad-out', 'usage', '--out is empty; name a folder to write to');
-  const options = await loadOptions(flags.options ?? null);
+  const options = await readOptions(flags.options);
   const others = flags.options === undefined ? [flags.out] : [flags.out, flags.options];
   const state = await directoryCluster(manifestPath(flags.cluster), process.stdin, others).read();
   const { configuration, secrets } = admit(state, options);

@@ -2,13 +2,12 @@
 
 import { once } from 'node:events';
 import { directoryCluster, watchDirectory } from '../../../functions/cluster/directory.ts';
-import { loadOptions } from '../../../functions/load-options.ts';
 import { startHost } from '../../../functions/platforms/node.ts';
 import type { Listen } from '../../../shared/listen.ts';
 import { readSealingKey } from '../../../shared/sealing-key-file.ts';
 import { watchablePath } from '../cluster.ts';
 import { stopSignal } from '../flags.ts';
-import { commandLogger, openPublishingStore } from '../open.ts';
+import { commandLogger, openPublishingStore, readOptions } from '../open.ts';
 import { printLine } from '../print.ts';
 
 export interface ServeFlags {
@@ -24,7 +23,7 @@ export interface ServeFlags {
 export async function serve(flags: ServeFlags): Promise<void> {
   const stopped = stopSignal();
   const cluster = await watchablePath(flags.cluster);
-  const options = await loadOptions(flags.options ?? null);
+  const options = await readOptions(flags.options);
   const sealingKey = flags.sealingKey === undefined ? null : await readSealingKey(flags.sealingKey);
   const logger = commandLogger('functions');
   if (sealingKey === null) logger.warn('no --sealing-key: private keys are stored in the clear');

@@ -152,7 +152,11 @@ describe('standard input', () => {
     assert.equal(again.routes[0]?.host, 'é.example.com');
   });
 
-  test('nothing', async () => assert.deepEqual(routeNames(await directoryCluster('-', input()).read()), []));
+  test('nothing, which is a failed pipe and not a cluster without objects', async () => {
+    assert.equal((await refusal(directoryCluster('-', input()).read())).code, 'empty-input');
+    assert.equal((await refusal(directoryCluster('-', input('\n \n')).read())).code, 'empty-input');
+    assert.deepEqual(routeNames(await directoryCluster('-', input('{apiVersion: v1, kind: List, items: []}')).read()), []);
+  });
 
   test('what does not parse', async () => {
     const error = await refusal(directoryCluster('-', input('kind: Route\n', 'kind: Route\n')).read());

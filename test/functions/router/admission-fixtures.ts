@@ -90,6 +90,7 @@ export function options(router: Partial<RouterOptions> = {}, files: Partial<Opti
     router: routerOptions(router),
     iptables: parseOptions({}, 'test').iptables,
     files: { defaultCertificate: null, defaultDestinationCA: null, statsPassword: null, ...files },
+    withoutEffect: [],
   };
 }
 
