@@ -10,6 +10,7 @@ import {
   parseListen,
   parseNodeName,
   parsePortBase,
+  parseReason,
   parseRoles,
   parseStreams,
   parseVersion,
@@ -159,7 +160,7 @@ function addOperating(program: Command): void {
       .command('rollback')
       .description("put a version's configuration back and hold it; endpoints keep moving until `resume`")
       .argument('<version>', 'its number', parseVersion)
-      .requiredOption('--reason <text>', 'why; kept in the history')
+      .addOption(new Option('--reason <text>', 'why; kept in the history').argParser(parseReason).makeOptionMandatory())
       .addOption(new Option('--roles <roles>', 'router, service-proxy, or both').argParser(parseRoles).default(['router'], 'router'))
       .option('--freeze', "run that version's exact bytes, endpoints included")
       .addOption(storeFlag())
@@ -171,7 +172,7 @@ function addOperating(program: Command): void {
     program
       .command('resume')
       .description("end a rollback: run the cluster's own configuration again")
-      .option('--reason <text>', 'why; kept in the history', 'resume')
+      .addOption(new Option('--reason <text>', 'why; kept in the history').argParser(parseReason).default('resume'))
       .addOption(storeFlag())
       .addOption(jsonFlag()),
     ['headgate resume --reason "fixed"'],

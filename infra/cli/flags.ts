@@ -48,6 +48,12 @@ export function parseVersion(text: string): number {
   return Number(match[1]);
 }
 
+export function parseReason(text: string): string {
+  if (text.trim() === '' || text.length > 1024)
+    throw new InvalidArgumentError('say why, in at most 1024 characters: it is kept in the history');
+  return text.trim();
+}
+
 export function parseRoles(text: string): Role[] {
   const names = text.split(',').map((name) => name.trim());
   const roles = names.filter(isRole);

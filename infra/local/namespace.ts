@@ -5,14 +5,18 @@ import { HeadgateError } from '../../shared/error.ts';
 import { runProgram } from '../../sidecar/run-program.ts';
 import { NODE_ADDRESS } from './plan.ts';
 
-/** Makes the namespace anew. Every address that is not its own goes to loopback too, so that a cluster IP has a way to be rewritten on. */
+/**
+ * Makes the namespace anew. Every address that is not its own leads to one end of a veth pair, both of whose ends are inside: a cluster IP
+ * has a way to be rewritten on, and, unlike on loopback, an ICMP error that refuses it comes back.
+ */
 export async function createNamespace(name: string): Promise<void> {
   await deleteNamespace(name);
   await ip('netns', 'add', name);
   const inside = ['-n', name];
-  await ip(...inside, 'link', 'set', 'lo', 'up');
-  await ip(...inside, 'address', 'add', `${NODE_ADDRESS}/32`, 'dev', 'lo');
-  await ip(...inside, 'route', 'add', 'default', 'dev', 'lo', 'src', NODE_ADDRESS);
+  await ip(...inside, 'link', 'add', 'node0', 'type', 'veth', 'peer', 'name', 'outside0');
+  for (const device of ['lo', 'node0', 'outside0']) await ip(...inside, 'link', 'set', device, 'up');
+  await ip(...inside, 'address', 'add', `${NODE_ADDRESS}/32`, 'dev', 'node0');
+  await ip(...inside, 'route', 'add', 'default', 'dev', 'node0', 'src', NODE_ADDRESS);
 }
 
 /** Adds a pod's address inside the namespace that this process runs in. Adding it twice is no error. */

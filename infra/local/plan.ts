@@ -65,3 +65,12 @@ export function localOptions(plan: LocalPlan): string {
     '',
   ].join('\n');
 }
+
+/** The node's state folder. */
+export function sidecarState(plan: LocalPlan): string {
+  return join(plan.state, 'node');
+}
+
+export function planFile(plan: LocalPlan): string {
+  return join(plan.state, 'plan.json');
+}

@@ -3,9 +3,9 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { PROXY_PATHS, type ProxyService } from '../../shared/iptables/service.ts';
-import { openObjectStore } from '../../shared/object-store/open-store.ts';
+import { type Rejection, sortRejections } from '../../shared/rejection.ts';
 import { readShards } from '../../shared/shard.ts';
-import { openVersionStore } from '../../shared/version-store.ts';
+import type { VersionStore } from '../../shared/version-store.ts';
 import { DEFAULT_STATE } from '../cli/flags.ts';
 import { type LocalPlan, NODE_ADDRESS } from './plan.ts';
 
@@ -22,20 +22,21 @@ interface ServedRoute {
 
 /** More than fit a screen help nobody. */
 const MOST_ROUTES = 12;
+const MOST_REJECTIONS = 5;
 
 /** The lines to print once the node is ready. */
-export async function addressesToTry(plan: LocalPlan, storeUrl: string): Promise<string[]> {
-  const store = await openVersionStore(await openObjectStore(storeUrl));
+export async function addressesToTry(plan: LocalPlan, store: VersionStore, storeUrl: string): Promise<string[]> {
   const revision = await store.readHead();
   if (revision === null) return ['Nothing is published yet.'];
   const { target } = revision.head;
   const manifest = await store.readManifest(target);
-  const paths = Object.entries(manifest.files).filter(([path]) => path.startsWith('routes/') || path.startsWith('iptables/services/'));
+  const paths = Object.entries(manifest.files).filter(([path]) => /^(?:routes|rejections|iptables\/services)\//.test(path));
   const files = new Map(await Promise.all(paths.map(async ([path, entry]) => [path, await store.readFile(entry)] as const)));
   const routes = readShards<ServedRoute>(files, 'routes');
   const { summary } = manifest;
   return [
-    `Version ${target.number} is served: ${summary.routes} routes, ${summary.services} services, ${summary.rejections} rejections.`,
+    `Version ${target.number} is served: ${summary.routes} routes, ${summary.services} services, ${summary.rejections} left out or warned of.`,
+    ...rejectionLines(sortRejections(readShards<Rejection>(files, 'rejections'))),
     '',
     'Routes:',
     ...routes.slice(0, MOST_ROUTES).map((route) => `  ${curlLine(route, plan)}`),
@@ -51,6 +52,11 @@ export async function addressesToTry(plan: LocalPlan, storeUrl: string): Promise
     '',
     'Ctrl-C stops everything.',
   ];
+}
+
+function rejectionLines(rejections: readonly Rejection[]): string[] {
+  const lines = rejections.map(({ kind, namespace, name, reason, message }) => `  ${kind} ${namespace}/${name}: ${reason}: ${message}`);
+  return lines.length <= MOST_REJECTIONS ? lines : [...lines.slice(0, MOST_REJECTIONS), `  and ${lines.length - MOST_REJECTIONS} more`];
 }
 
 function curlLine(route: ServedRoute, plan: LocalPlan): string {

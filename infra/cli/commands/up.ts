@@ -1,31 +1,25 @@
 // `headgate up`: the whole system on this machine. A directory store, the functions, one sidecar with HAProxy and, as root on Linux,
 // iptables, in a network namespace of its own; a folder of manifests that is watched; pods that answer.
 
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { access, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { errorMessage, HeadgateError } from '../../../shared/error.ts';
+import { pathToFileURL } from 'node:url';
+import { HeadgateError } from '../../../shared/error.ts';
 import { findHaproxy } from '../../../sidecar/haproxy/capabilities.ts';
 import { stopHaproxy } from '../../../sidecar/haproxy/process.ts';
+import { LastKnownGood } from '../../../sidecar/last-known-good.ts';
 import { openStateDirectory } from '../../../sidecar/state-directory.ts';
 import { type Child, startCommand } from '../../local/children.ts';
 import { checkFreePorts } from '../../local/free-ports.ts';
 import { createNamespace, deleteNamespace, whyNotIsolated } from '../../local/namespace.ts';
-import {
-  type LocalPlan,
-  LOOPBACK_PODS,
-  localOptions,
-  localPlan,
-  NODE_NAME,
-  relaySocket,
-  SAMPLE_PODS,
-  servedPorts,
-} from '../../local/plan.ts';
+import { narrate } from '../../local/narrate.ts';
+import { type LocalPlan, localPlan, NODE_NAME, planFile, relaySocket, servedPorts, sidecarState } from '../../local/plan.ts';
+import { prepare } from '../../local/prepare.ts';
 import { relay } from '../../local/relay.ts';
 import { addressesToTry } from '../../local/try.ts';
+import { LOOK_AGAIN_MS, untilAnswers, untilServed } from '../../local/until-ready.ts';
+import type { VersionStore } from '../../../shared/version-store.ts';
 import { watchablePath } from '../cluster.ts';
 import { stopSignal } from '../flags.ts';
 import { openPublishingStore } from '../open.ts';
@@ -51,11 +45,23 @@ export async function up(flags: UpFlags): Promise<void> {
     if (reason !== null) printLine(`Without the service proxy (${reason}); routes only, and pods on loopback.`);
     await prepare(plan, cluster === null);
     const store = flags.store ?? pathToFileURL(join(state, 'store')).href;
-    await openPublishingStore(store);
-    await run(plan, store, stopped);
+    const opened = await openPublishingStore(store);
+    await startAnewWithAnotherStore(plan, opened.id);
+    await run({ plan, store: opened, storeUrl: store, stopped, children: [], relays: [] });
   } finally {
     await held.release();
   }
+}
+
+/** A node follows one store for good, and this node belongs to this run: when the store is another one, so is the node. */
+async function startAnewWithAnotherStore(plan: LocalPlan, store: string): Promise<void> {
+  const held = await openStateDirectory(sidecarState(plan));
+  const { seen } = await LastKnownGood.open(held.path);
+  await held.release();
+  if (seen === null || seen.store === store) return;
+  printLine('The store is another one than before: the node starts anew.');
+  await stopHaproxy(sidecarState(plan));
+  await rm(sidecarState(plan), { recursive: true });
 }
 
 /** @throws HeadgateError `haproxy-missing` or `haproxy-unusable` */
@@ -67,22 +73,31 @@ async function checkHaproxy(): Promise<void> {
   });
 }
 
-/** Starts everything, says what to try, waits for the end, and takes everything away again. */
-async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promise<void> {
+interface Run {
+  readonly plan: LocalPlan;
+  readonly store: VersionStore;
+  readonly storeUrl: string;
+  readonly stopped: AbortSignal;
+  /** What was started so far, for whoever has to stop it. */
+  readonly children: Child[];
+  readonly relays: { close(): void }[];
+}
+
+/** Starts everything, says what to try, tells what happens until the end, and takes everything away again. */
+async function run(parts: Run): Promise<void> {
+  const { plan, stopped, children, relays } = parts;
   if (process.stderr.isTTY) process.stderr.write('Starting ...\n');
-  const children: Child[] = [];
-  const relays: { close(): void }[] = [];
+  const ended = new AbortController();
   try {
     await clearAway(plan);
     if (plan.namespace !== null) await createNamespace(plan.namespace);
-    await start({ plan, store, stopped, children, relays });
+    await start(parts);
     const failed = Promise.race(children.map(async (child) => (await child.ended, child)));
-    const ready = untilAnswers(plan.ports.sidecar, '/readyz', stopped);
-    const first = await Promise.race([ready, failed]);
-    if (typeof first === 'object' && !stopped.aborted) throw childError(first);
-    if (!stopped.aborted) await sayWhatToTry(plan, store);
-    const ended = await Promise.race([failed, untilAborted(stopped)]);
-    if (ended !== undefined && !stopped.aborted) throw childError(ended);
+    void failed.then(() => ended.abort());
+    const over = AbortSignal.any([stopped, ended.signal]);
+    await untilAnswers(plan.ports.sidecar, '/readyz', over);
+    await tell(parts, over);
+    if (!stopped.aborted) throw childError(await failed);
   } finally {
     if (stopped.aborted) printLine('Stopping.');
     for (const child of children.toReversed()) await child.stop();
@@ -90,6 +105,15 @@ async function run(plan: LocalPlan, store: string, stopped: AbortSignal): Promis
     await stopHaproxy(sidecarState(plan));
     if (plan.namespace !== null) await deleteNamespace(plan.namespace);
   }
+}
+
+/** What to try, then what happens, until the run is over. */
+async function tell({ plan, store, storeUrl }: Run, over: AbortSignal): Promise<void> {
+  const served = await untilServed(store, plan.ports.sidecar, over);
+  if (over.aborted) return;
+  for (const line of await addressesToTry(plan, store, storeUrl)) printLine(line);
+  if (!served) printLine('The node does not run this version yet: `headgate status` says why.');
+  await narrate(store, printLine, over);
 }
 
 const PARTING_MS = 3_000;
@@ -107,23 +131,14 @@ async function clearAway(plan: LocalPlan): Promise<void> {
   }
 }
 
-interface Run {
-  readonly plan: LocalPlan;
-  readonly store: string;
-  readonly stopped: AbortSignal;
-  /** What was started so far, for whoever has to stop it. */
-  readonly children: Child[];
-  readonly relays: { close(): void }[];
-}
-
-async function start({ plan, store, stopped, children, relays }: Run): Promise<void> {
+async function start({ plan, storeUrl, stopped, children, relays }: Run): Promise<void> {
   const { functions, sidecar } = plan.ports;
   const token = join(plan.state, 'token');
   if (plan.namespace !== null) {
     for (const port of servedPorts(plan)) relays.push(await relay({ host: '127.0.0.1', port }, { path: relaySocket(plan, port) }));
     relays.push(await relay({ path: relaySocket(plan, functions) }, { host: '127.0.0.1', port: functions }));
   }
-  const serve = ['serve', '--store', store, '--cluster', plan.cluster, '--listen', `127.0.0.1:${functions}`, '--token-file', token];
+  const serve = ['serve', '--store', storeUrl, '--cluster', plan.cluster, '--listen', `127.0.0.1:${functions}`, '--token-file', token];
   const key = ['--sealing-key', join(plan.state, 'sealing-key')];
   children.push(await startCommand('pods', ['up-node', '--plan', planFile(plan)], plan.namespace));
   const host = await startCommand('functions', [...serve, ...key, '--options', join(plan.state, 'options.yaml')], null);
@@ -139,83 +154,4 @@ async function start({ plan, store, stopped, children, relays }: Run): Promise<v
 function childError(child: Child): HeadgateError {
   const words = child.lastWords();
   return new HeadgateError('part-ended', 'serve', `the ${child.name} ended${words === '' ? '' : `: ${words}`}`);
-}
-
-function sidecarState(plan: LocalPlan): string {
-  return join(plan.state, 'node');
-}
-
-function planFile(plan: LocalPlan): string {
-  return join(plan.state, 'plan.json');
-}
-
-/** Makes the state folder: the plan, options, token, sealing key and, when no cluster was named, a copy of the sample. */
-async function prepare(plan: LocalPlan, withSample: boolean): Promise<void> {
-  try {
-    await mkdir(join(plan.state, 'relay'), { recursive: true });
-    await writeFile(planFile(plan), `${JSON.stringify(plan, null, 2)}\n`);
-    await writeFile(join(plan.state, 'options.yaml'), localOptions(plan));
-    await writeOnce(join(plan.state, 'token'), `${randomBytes(24).toString('base64url')}\n`);
-    await writeOnce(join(plan.state, 'sealing-key'), `${randomBytes(32).toString('base64')}\n`);
-    if (withSample) await copySample(plan);
-  } catch (cause) {
-    throw new HeadgateError('bad-state', 'keep', `cannot prepare the state folder ${plan.state}: ${errorMessage(cause)}`, { cause });
-  }
-}
-
-async function writeOnce(file: string, text: string): Promise<void> {
-  await access(file).catch(() => writeFile(file, text, { mode: 0o600 }));
-}
-
-/** The sample belongs to the user once it is copied: a later run leaves its edits alone. */
-async function copySample(plan: LocalPlan): Promise<void> {
-  const exists = await access(plan.cluster).then(
-    () => true,
-    () => false,
-  );
-  if (!exists) await cp(await sampleFolder(), plan.cluster, { recursive: true });
-  const [from, to] = plan.namespace === null ? [SAMPLE_PODS, LOOPBACK_PODS] : [LOOPBACK_PODS, SAMPLE_PODS];
-  for (const name of await readdir(plan.cluster)) {
-    if (!name.endsWith('.yaml')) continue;
-    const file = join(plan.cluster, name);
-    const text = await readFile(file, 'utf8');
-    if (text.includes(from)) await writeFile(file, text.replaceAll(from, to));
-  }
-}
-
-/** infra/local/cluster, seen from the bundle as well as from this source. */
-async function sampleFolder(): Promise<string> {
-  const here = dirname(fileURLToPath(import.meta.url));
-  for (const above of ['..', '../..', '../../..']) {
-    const folder = join(here, above, 'infra', 'local', 'cluster');
-    if (
-      await access(folder).then(
-        () => true,
-        () => false,
-      )
-    )
-      return folder;
-  }
-  throw new HeadgateError('no-sample', 'usage', 'the sample cluster is not installed here; name a folder of manifests with --cluster DIR');
-}
-
-const LOOK_AGAIN_MS = 100;
-
-/** Resolves once a port answers 200, or the run is stopped. */
-async function untilAnswers(port: number, path: string, stopped: AbortSignal): Promise<'ready'> {
-  while (!stopped.aborted) {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
-    if (answer?.status === 200) break;
-    await setTimeout(LOOK_AGAIN_MS);
-  }
-  return 'ready';
-}
-
-async function untilAborted(signal: AbortSignal): Promise<undefined> {
-  if (!signal.aborted) await once(signal, 'abort');
-  return undefined;
-}
-
-async function sayWhatToTry(plan: LocalPlan, store: string): Promise<void> {
-  for (const line of await addressesToTry(plan, store)) printLine(line);
 }
