@@ -4,6 +4,7 @@
 import { errorMessage } from '../../shared/error.ts';
 import { tableLines } from '../../infra/cli/print.ts';
 import { measureCompose } from './compose.ts';
+import { measureIptables } from './iptables.ts';
 import { measureRender } from './render.ts';
 import { measureSidecar } from './sidecar.ts';
 import { measureSizes } from './sizes.ts';
@@ -15,6 +16,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   start: measureStart,
   render: measureRender,
   compose: measureCompose,
+  iptables: measureIptables,
   sidecar: measureSidecar,
 };
 
