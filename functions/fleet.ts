@@ -51,6 +51,8 @@ export interface NodeReport {
 }
 
 const INTERVAL_MS = 5_000;
+/** Milliseconds in which reports that belong together, as those of both roles, come in. */
+const TOGETHER_MS = 250;
 const PARALLEL = 16;
 
 /** Keeps what this replica's nodes report, and writes it at most once an interval. */
@@ -60,6 +62,7 @@ export class FleetReporter {
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
   #changed = false;
+  #writtenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: FleetReporterOptions) {
     this.#options = options;
@@ -85,9 +88,10 @@ export class FleetReporter {
     const now = (this.#options.now?.() ?? new Date()).toISOString();
     this.#nodes.set(node, updatedNode(this.#nodes.get(node), node, report, this.#options.replica, now));
     this.#changed = true;
-    this.#timer ??= setTimeout(() => {
-      void this.flush();
-    }, this.#options.intervalMs ?? INTERVAL_MS).unref();
+    const { intervalMs = INTERVAL_MS } = this.#options;
+    // The first word after a quiet time is written at once: somebody may be waiting to see it.
+    const wait = Math.max(Math.min(TOGETHER_MS, intervalMs), this.#writtenAt + intervalMs - performance.now());
+    this.#timer ??= setTimeout(() => void this.flush(), wait).unref();
   }
 
   /** Writes what is not yet written. Never throws: what the store refuses now is written with the next report. */
@@ -106,6 +110,7 @@ export class FleetReporter {
   async #write(): Promise<void> {
     if (!this.#changed) return;
     this.#changed = false;
+    this.#writtenAt = performance.now();
     const { objects, replica, logger } = this.#options;
     const text = `${canonicalJson({ format: 1, replica, nodes: Object.fromEntries(this.#nodes) })}\n`;
     try {
