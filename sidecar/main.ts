@@ -6,12 +6,15 @@ import { access, constants } from 'node:fs/promises';
 import { errorMessage, HeadgateError } from '../shared/error.ts';
 import type { Listen } from '../shared/listen.ts';
 import type { Logger } from '../shared/logger.ts';
+import type { Metrics } from '../shared/prometheus.ts';
 import type { Role } from '../shared/role.ts';
 import { readSealingKey } from '../shared/sealing-key-file.ts';
 import { claimRole, type RoleClaim } from './claim.ts';
 import { haproxyRole } from './haproxy/apply.ts';
 import { findHaproxy } from './haproxy/capabilities.ts';
 import { iptablesRole } from './iptables/apply.ts';
+import { HealthCheckServers } from './iptables/health-check-servers.ts';
+import { refuseKubeProxy } from './iptables/kube-proxy.ts';
 import { detectTool } from './iptables/tool.ts';
 import type { RoleApplier } from './role.ts';
 import { runProgram } from './run-program.ts';
@@ -32,6 +35,8 @@ export interface SidecarConfig {
   /** Null: ours. */
   readonly reloadScript: string | null;
   readonly sealingKeyFiles: readonly string[];
+  /** The service proxy starts although a kube-proxy runs on this node. */
+  readonly takeOver: boolean;
   /** Where /healthz, /readyz and /metrics are served; null: nowhere. */
   readonly listen: Listen | null;
 }
@@ -39,7 +44,7 @@ export interface SidecarConfig {
 /**
  * Runs until the signal is aborted.
  * @throws HeadgateError when a role or the state folder is in use, the port is taken, a key cannot be read, the reload script cannot be run,
- *   or no role has its tool
+ *   or no role can run on this node
  */
 export async function runSidecar(
   config: SidecarConfig,
@@ -47,12 +52,14 @@ export async function runSidecar(
 ): Promise<void> {
   const sealingKeys = await Promise.all(config.sealingKeyFiles.map(readSealingKey));
   await checkReloadScript(config.reloadScript);
-  await checkTools(config, signal, logger);
+  await checkNode(config, signal, logger);
   const claims: RoleClaim[] = [];
   try {
     for (const role of config.roles) claims.push(await claimRole(role));
     const { node, addresses, state, tokenFile, listen } = config;
-    const roles = new Map(config.roles.map((role) => [role, (folder: string) => openRole(role, config, folder, logger)]));
+    const roles = new Map(
+      config.roles.map((role) => [role, (folder: string, metrics: Metrics) => openRole(role, config, folder, { metrics, logger })]),
+    );
     const sidecar = await startSidecar({ node, addresses, state, tokenFile, roles, sealingKeys, listen, logger });
     if (!signal.aborted) await once(signal, 'abort');
     await sidecar.close();
@@ -61,8 +68,16 @@ export async function runSidecar(
   }
 }
 
-async function openRole(role: Role, config: SidecarConfig, stateDirectory: string, logger: Logger): Promise<RoleApplier> {
-  if (role === 'service-proxy') return iptablesRole({ node: config.node, logger });
+async function openRole(
+  role: Role,
+  config: SidecarConfig,
+  stateDirectory: string,
+  { metrics, logger }: { readonly metrics: Metrics; readonly logger: Logger },
+): Promise<RoleApplier> {
+  if (role === 'service-proxy') {
+    if (!config.takeOver) await refuseKubeProxy();
+    return iptablesRole({ node: config.node, logger, metrics, healthChecks: new HealthCheckServers(logger) });
+  }
   const { haproxy, reloadScript } = config;
   return haproxyRole({ stateDirectory, haproxy, logger, ...(reloadScript === null ? {} : { reloadScript }) });
 }
@@ -76,9 +91,16 @@ async function checkReloadScript(path: string | null): Promise<void> {
   });
 }
 
-/** A role without its tool does not stop the other: its tool may be installed later. With none at all there is nothing to run. */
-async function checkTools({ roles, haproxy }: SidecarConfig, signal: AbortSignal, logger: Logger): Promise<void> {
-  const checks = roles.map((role) => (role === 'router' ? findHaproxy(haproxy) : detectTool(runProgram, signal)));
+/**
+ * A role that cannot run yet does not stop the other: its tool may be installed later, kube-proxy may be stopped. With none at all there is
+ * nothing to run.
+ */
+async function checkNode({ roles, haproxy, takeOver }: SidecarConfig, signal: AbortSignal, logger: Logger): Promise<void> {
+  const checks = roles.map(async (role) => {
+    if (role === 'router') return findHaproxy(haproxy);
+    if (!takeOver) await refuseKubeProxy();
+    return detectTool(runProgram, signal);
+  });
   const missing = (await Promise.allSettled(checks)).flatMap((check, index) => {
     return check.status === 'rejected' ? [{ role: roles[index], reason: check.reason as unknown }] : [];
   });

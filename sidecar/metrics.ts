@@ -1,13 +1,15 @@
 // What a sidecar counts, under the names that its /metrics serves.
 
-import { Metrics } from '../shared/prometheus.ts';
+import type { Metrics } from '../shared/prometheus.ts';
 import type { Result } from '../shared/protocol.ts';
 import type { Role } from '../shared/role.ts';
 
 export class SidecarMetrics {
-  readonly #metrics = new Metrics();
+  readonly #metrics: Metrics;
 
-  constructor() {
+  /** @param metrics those that are served; roles add theirs */
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
     this.#metrics.declare('headgate_sidecar_connected', 'gauge', '1 while the stream to a host is open');
     this.#metrics.declare('headgate_sidecar_sequence', 'gauge', 'Highest sequence of the head that was seen');
     this.#metrics.declare('headgate_sidecar_version', 'gauge', 'Version that the role runs');
@@ -41,9 +43,5 @@ export class SidecarMetrics {
 
   driftRepaired(role: Role, count: number): void {
     this.#metrics.add('headgate_sidecar_drift_repaired_total', count, { role });
-  }
-
-  text(): string {
-    return this.#metrics.text();
   }
 }

@@ -161,7 +161,8 @@ export class RoleLoop {
       const { memory, sealingKeys } = this.#options;
       const files = await readContent(memory, kept.files, sealingKeys);
       const { number: version, content } = kept.head.target;
-      const target = { version, sequence: kept.head.sequence, content: content[this.role], files };
+      const movedAt = Date.parse(kept.head.time);
+      const target = { version, sequence: kept.head.sequence, content: content[this.role], movedAt, files };
       return await applier.apply(target, this.#closing.signal);
     } catch (thrown) {
       if (thrown instanceof HeadgateError && thrown.code === 'blob-lost') this.#options.onLostBlob();

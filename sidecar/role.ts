@@ -11,6 +11,8 @@ export interface RoleTarget {
   readonly version: number;
   readonly sequence: number;
   readonly content: Digest;
+  /** When the head was moved to it, ms since the epoch by the clock of who moved it. */
+  readonly movedAt: number;
   /** The role's files of the version, as shards: `router/...` or `iptables/...`. */
   readonly files: Files;
 }

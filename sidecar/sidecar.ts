@@ -4,6 +4,7 @@ import { errorMessage } from '../shared/error.ts';
 import type { BackoffRange } from '../shared/backoff.ts';
 import type { Listen } from '../shared/listen.ts';
 import type { Logger } from '../shared/logger.ts';
+import { Metrics } from '../shared/prometheus.ts';
 import { RELEASE } from '../shared/release.ts';
 import type { Role } from '../shared/role.ts';
 import type { SealingKey } from '../shared/seal.ts';
@@ -23,8 +24,8 @@ export interface SidecarOptions {
   /** The state folder. */
   readonly state: string;
   readonly tokenFile: string;
-  /** How each role of the node is opened, given the state folder's absolute path. */
-  readonly roles: ReadonlyMap<Role, (state: string) => Promise<RoleApplier>>;
+  /** How each role of the node is opened, given the state folder's absolute path and the metrics that are served. */
+  readonly roles: ReadonlyMap<Role, (state: string, served: Metrics) => Promise<RoleApplier>>;
   readonly sealingKeys: readonly SealingKey[];
   /** Where /healthz, /readyz and /metrics are served; null: nowhere. */
   readonly listen: Listen | null;
@@ -51,21 +52,22 @@ export interface Sidecar {
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { logger } = options;
   const directory = await openStateDirectory(options.state);
-  const metrics = new SidecarMetrics();
+  const served = new Metrics();
+  const metrics = new SidecarMetrics(served);
   let server: HealthServer | null = null;
   try {
     const memory = await LastKnownGood.open(directory.path);
     metrics.sequenceSeen(memory.seen?.sequence ?? 0);
-    const { loops, connection } = wire(options, directory.path, memory, metrics);
+    const { loops, connection } = wire(options, directory.path, memory, served, metrics);
     const unready = (): Promise<readonly string[]> => unreadyReasons([...loops.values()], memory);
-    if (options.listen !== null) server = await serveHealth(options.listen, { unready, metrics: () => metrics.text() });
+    if (options.listen !== null) server = await serveHealth(options.listen, { unready, metrics: () => served.text() });
     for (const loop of loops.values()) loop.start();
     connection.start();
     const health = server;
     return {
       healthPort: health?.port ?? null,
       unready,
-      metrics: () => metrics.text(),
+      metrics: () => served.text(),
       close: async () => {
         await connection.close();
         await Promise.all([...loops.values()].map((loop) => closeLoop(loop, logger)));
@@ -84,6 +86,7 @@ function wire(
   options: SidecarOptions,
   state: string,
   memory: LastKnownGood,
+  served: Metrics,
   metrics: SidecarMetrics,
 ): { readonly loops: ReadonlyMap<Role, RoleLoop>; readonly connection: Connection } {
   const { node, logger, sealingKeys } = options;
@@ -105,7 +108,7 @@ function wire(
   for (const [role, open] of options.roles) {
     const loop = new RoleLoop({
       role,
-      open: () => open(state),
+      open: () => open(state, served),
       memory,
       sealingKeys,
       timings: options.timings ?? ROLE_TIMINGS,

@@ -101,10 +101,12 @@ export function addSidecar(program: Command): void {
       .option('--reload-script <path>', 'program that reloads HAProxy, in place of ours')
       .addOption(new Option('--listen <host:port>', 'serve /healthz, /readyz and /metrics here').argParser(parseListen))
       .addOption(sealingKeyFlag())
+      .option('--take-over', 'start the service proxy although kube-proxy runs here: its rules become ours')
       .option('--cleanup', 'remove every iptables rule that Headgate ever wrote, and end'),
     [
       'headgate sidecar --stream ws://10.0.0.5:8080/stream --node worker-1 --token-file ./token',
       'headgate sidecar --stream ws://10.0.0.5:8080/stream --node edge-1 --token-file ./token --roles router',
+      'headgate sidecar --stream ws://10.0.0.5:8080/stream --node worker-1 --token-file ./token --take-over',
       'headgate sidecar --cleanup',
     ],
   ).action(async (flags) => (await import('./commands/sidecar.ts')).sidecar(flags));

@@ -9,7 +9,7 @@ import { readShards } from '../shard.ts';
 import { familyOf } from './addresses.ts';
 import { CHAINS, DISPATCH_PREFIXES } from './chain-names.ts';
 import { dispatchByAddress, dispatchByNodePort, type DispatchChains } from './dispatch.ts';
-import { healthChecks } from './health-checks.ts';
+import { answeredHealthChecks } from './health-checks.ts';
 import {
   forwardRules,
   JUMPS,
@@ -56,7 +56,7 @@ export function composeProxy(
     rulesets: { IPv4: composeRuleset(situations.IPv4, IPv4, kernel), IPv6: composeRuleset(situations.IPv6, IPv6, kernel) },
     routeLocalnet: options.localhostNodePorts,
     udp: new Map([...IPv4.udp, ...IPv6.udp].sort(([a], [b]) => compareText(a, b))),
-    healthChecks: [...healthChecks(situations.IPv4, IPv4.health), ...healthChecks(situations.IPv6, IPv6.health)],
+    healthChecks: [...answeredHealthChecks(situations.IPv4, IPv4.health), ...answeredHealthChecks(situations.IPv6, IPv6.health)],
   };
 }
 

@@ -19,7 +19,7 @@ export function serviceHealth(service: ProxyService, { family, node }: Situation
 }
 
 /** What is answered at each address. A port that several services name belongs to the first of them by namespace and name. */
-export function healthChecks(situation: Situation, services: readonly ServiceHealth[]): HealthCheck[] {
+export function answeredHealthChecks(situation: Situation, services: readonly ServiceHealth[]): HealthCheck[] {
   const sorted = [...services].sort((a, b) => a.port - b.port || compareText(a.namespace, b.namespace) || compareText(a.name, b.name));
   const first = sorted.filter(({ port }, index) => sorted[index - 1]?.port !== port);
   return first.flatMap((health) => listeningAddresses(situation).map((address) => ({ address, ...health })));

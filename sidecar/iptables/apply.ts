@@ -7,11 +7,14 @@ import type { NodeKernel } from '../../shared/iptables/node-chains.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
 import type { ComposeMemory } from '../../shared/iptables/shard-rules.ts';
 import type { Logger } from '../../shared/logger.ts';
+import type { Metrics } from '../../shared/prometheus.ts';
 import type { RoleApplier, RoleOutcome, RoleTarget } from '../role.ts';
 import { type RunProgram, runProgram } from '../run-program.ts';
 import { ConntrackCleaner } from './conntrack.ts';
+import type { HealthCheckListeners } from './health-check-servers.ts';
 import { readKernel } from './node-kernel.ts';
 import { NodeRules } from './node-rules.ts';
+import { ProxyMetrics } from './proxy-metrics.ts';
 import { RouteLocalnet } from './route-localnet.ts';
 
 export interface IptablesRoleOptions {
@@ -22,14 +25,26 @@ export interface IptablesRoleOptions {
   readonly run?: RunProgram;
   /** Milliseconds on a clock that only goes forward. */
   readonly now?: () => number;
+  /** Where it counts; default: nowhere. */
+  readonly metrics?: Metrics;
+  /** What listens at health-check node ports; default: nothing. */
+  readonly healthChecks?: HealthCheckListeners;
 }
 
 /** Codes of errors that say that the content is bad, not the node. */
 const REFUSALS: ReadonlySet<string> = new Set(['rules-refused', 'bad-content']);
 
 /** The applier of the service-proxy role. It keeps nothing on disk: rules are read back after a start. */
-export function iptablesRole({ node, logger, run = runProgram, now = () => performance.now() }: IptablesRoleOptions): RoleApplier {
-  const rules = new NodeRules({ run, logger, now });
+export function iptablesRole({
+  node,
+  logger,
+  run = runProgram,
+  now = () => performance.now(),
+  metrics,
+  healthChecks,
+}: IptablesRoleOptions): RoleApplier {
+  const counted = new ProxyMetrics(metrics);
+  const rules = new NodeRules({ run, logger, now, onRestoreFailed: (load) => counted.restoreFailed(load) });
   const flows = new ConntrackCleaner(run, logger);
   const routeLocalnet = new RouteLocalnet(run);
   const memory: ComposeMemory = new Map();
@@ -44,7 +59,11 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
     flows.committed(state.udp, first ? rules.udpFound : []);
     if (state.routeLocalnet) await routeLocalnet.turnOn();
     await flows.clean(signal);
-    logger.info({ version: target.version, ...written, ms: Math.round(now() - started) }, 'service rules applied');
+    await healthChecks?.show(state.healthChecks);
+    const durationMs = now() - started;
+    const rulesets = tool.families.map((family) => state.rulesets[family]);
+    counted.synced({ how: written.how, durationMs, movedAt: target.movedAt, rulesets });
+    logger.info({ version: target.version, ...written, ms: Math.round(durationMs) }, 'service rules applied');
     return written;
   }
 
@@ -72,7 +91,9 @@ export function iptablesRole({ node, logger, run = runProgram, now = () => perfo
     async ready() {
       return rules.written !== null;
     },
-    async close() {},
+    async close() {
+      await healthChecks?.close();
+    },
   };
 }
 

@@ -3,17 +3,18 @@
 
 import { FAMILIES, type Family } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import { isOwnChain } from '../../shared/iptables/chain-names.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { RunProgram } from '../run-program.ts';
 import { changesOf, countChains, describeChanges, type PerFamily, perFamily, plansText } from './family-plans.ts';
 import { glance } from './glance.ts';
 import { type Plan, planFull, planPartial, planRepair } from './plan.ts';
+import { isOwnOrStale, removeLeftOvers } from './kube-proxy-left-overs.ts';
 import { isAnswer, restore } from './restore.ts';
 import { parseSave, type SavedRules } from './save.ts';
 import { udpAddresses } from './saved-udp.ts';
 import { detectTool, saveText, type Tool } from './tool.ts';
-import { removeUserspaceProxy } from './userspace-proxy.ts';
 
 export type Rulesets = ProxyState['rulesets'];
 
@@ -28,14 +29,18 @@ export interface NodeRulesOptions {
   readonly logger: Logger;
   /** Milliseconds on a clock that only goes forward. */
   readonly now?: () => number;
+  /** iptables-restore failed. */
+  readonly onRestoreFailed?: (load: 'full' | 'partial') => void;
 }
 
 /** A comparison reads all rules back: at most this share of the time is spent on it. */
 const COMPARISON_SHARE = 0.01;
+
 export class NodeRules {
   readonly #run: RunProgram;
   readonly #logger: Logger;
   readonly #now: () => number;
+  readonly #onRestoreFailed: (load: 'full' | 'partial') => void;
   #tool: Tool | null = null;
   #written: Rulesets | null = null;
   #udpFound: readonly string[] = [];
@@ -48,10 +53,11 @@ export class NodeRules {
   /** A difference that a repair did not settle: it is in how rules are read, not in the rules. */
   #unsettled = '';
 
-  constructor({ run, logger, now = () => performance.now() }: NodeRulesOptions) {
+  constructor({ run, logger, now = () => performance.now(), onRestoreFailed = () => {} }: NodeRulesOptions) {
     this.#run = run;
     this.#logger = logger;
     this.#now = now;
+    this.#onRestoreFailed = onRestoreFailed;
   }
 
   /** What was written last; null before the first time. */
@@ -132,20 +138,21 @@ export class NodeRules {
   }
 
   async #writeFull(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written> {
-    const texts = await this.#saveTexts(tool, signal);
-    const saved = perFamily((family) => parseSave(family, texts[family]));
+    const first = this.#written === null;
+    const texts = await this.#textsIfAny(tool, signal);
+    const saved = perFamily((family) => parseSave(family, texts?.[family] ?? '', first ? isOwnOrStale : isOwnChain));
     const plans = plansFor(tool, (family) => planFull(saved[family], next[family]));
     signal.throwIfAborted();
     try {
       await this.#commit(tool, plans, 'full');
     } catch (error) {
-      const changed = this.#written === null ? this.#touched : !this.#certain;
+      const changed = first ? this.#touched && texts !== null : !this.#certain;
       if (changed) await this.#revert(tool, this.#written ?? saved);
       throw error;
     }
-    if (this.#written === null) {
+    if (first) {
       this.#udpFound = FAMILIES.flatMap((family) => udpAddresses(saved[family]));
-      await this.#removeUserspaceProxy(tool, texts);
+      await this.#removeLeftOvers(tool, texts);
     }
     this.#certain = true;
     this.#written = next;
@@ -177,14 +184,16 @@ export class NodeRules {
     } catch (error) {
       this.#touched ||= !isAnswer(error);
       this.#certain &&= !this.#touched;
+      this.#onRestoreFailed(load);
       throw error;
     }
   }
 
-  async #removeUserspaceProxy(tool: Tool, texts: PerFamily<string>): Promise<void> {
+  async #removeLeftOvers(tool: Tool, texts: PerFamily<string> | null): Promise<void> {
+    if (texts === null) return;
     for (const family of tool.families) {
-      await removeUserspaceProxy(this.#run, tool, family, texts[family]).catch((error: unknown) => {
-        this.#logger.info({ family, error: errorMessage(error) }, 'chains of the userspace proxy could not be removed');
+      await removeLeftOvers(this.#run, tool, family, texts[family]).catch((error: unknown) => {
+        this.#logger.info({ family, error: errorMessage(error) }, 'chains that kube-proxy left could not be removed');
       });
     }
   }
@@ -202,6 +211,18 @@ export class NodeRules {
   async #savedRules(tool: Tool, signal?: AbortSignal): Promise<PerFamily<SavedRules>> {
     const texts = await this.#saveTexts(tool, signal);
     return perFamily((family) => parseSave(family, texts[family]));
+  }
+
+  /** Null when the tool cannot save: then all is written over whatever is there, and the next repair takes out what is too much. */
+  async #textsIfAny(tool: Tool, signal: AbortSignal): Promise<PerFamily<string> | null> {
+    try {
+      return await this.#saveTexts(tool, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#logger.warn({ error: errorMessage(error) }, 'the present rules cannot be read; writing all of ours over them');
+      this.#compareFrom = 0;
+      return null;
+    }
   }
 
   async #saveTexts(tool: Tool, signal?: AbortSignal): Promise<PerFamily<string>> {

@@ -20,6 +20,7 @@ export interface SidecarFlags {
   readonly reloadScript?: string;
   readonly listen?: Listen;
   readonly sealingKey?: string;
+  readonly takeOver?: boolean;
   readonly cleanup?: boolean;
 }
 
@@ -40,6 +41,7 @@ export async function sidecar(flags: SidecarFlags): Promise<void> {
       haproxy: flags.haproxy,
       reloadScript: flags.reloadScript === undefined ? null : resolve(flags.reloadScript),
       sealingKeyFiles: flags.sealingKey === undefined ? [] : [flags.sealingKey],
+      takeOver: flags.takeOver ?? false,
       listen: flags.listen ?? null,
     },
     { signal, logger },

@@ -98,7 +98,7 @@ function target(version: number, services: readonly ProxyService[], changed: Par
     ...shardEntries(PROXY_PATHS.services, services, ({ namespace, name }) => `${namespace}/${name}`),
     ...shardEntries(PROXY_PATHS.nodes, [node], ({ name }) => name),
   ]);
-  return { version, sequence: version, content: digestOf(JSON.stringify([...files])), files };
+  return { version, sequence: version, content: digestOf(JSON.stringify([...files])), movedAt: 0, files };
 }
 
 for (const backEnd of BACK_ENDS) {
