@@ -9,6 +9,7 @@ import { connect as connectTls } from 'node:tls';
 import type { AdmittedRoute, InsecurePolicy, Termination } from '../../functions/router/configuration.ts';
 import { freePorts, noHaproxy, whileServing } from '../fixtures/run-haproxy.ts';
 import { composed, configuration, options, route, selfSigned } from '../functions/router/fixtures.ts';
+import { cases } from '../fixtures/cases.ts';
 
 /** Stands in for ours: answers with the name of the backend that was found. */
 const NAMING_BACKEND = 'backend {{word name}}\n  http-request return status 200 hdr X-Answer {{quoted name}}\n{{servers}}\n\n';
@@ -42,7 +43,7 @@ interface Request {
   readonly target: string;
 }
 
-test('10,000 random requests get the backends that the rules name', { skip: noHaproxy, timeout: 120_000 }, async () => {
+test(`${cases(10_000, 100_000)} random requests get the backends that the rules name`, { skip: noHaproxy, timeout: 120_000 }, async () => {
   const random = randomFrom(20_260_101);
   const routes = randomRoutes(random, 400);
   const [httpPort = 0, httpsPort = 0, statsPort = 0] = await freePorts(3);
@@ -58,12 +59,12 @@ test('10,000 random requests get the backends that the rules name', { skip: noHa
   }
   await whileServing(files, httpPort, async () => {
     await compareAnswers(
-      randomRequests(random, routes, 8_000),
+      randomRequests(random, routes, cases(8_000, 80_000)),
       (request) => expected(request, routes, 'http'),
       () => connect(httpPort, '127.0.0.1'),
     );
     await compareAnswers(
-      randomRequests(random, routes, 2_000),
+      randomRequests(random, routes, cases(2_000, 20_000)),
       (request) => expected(request, routes, 'https'),
       () => connectTls({ port: httpsPort, host: '127.0.0.1', rejectUnauthorized: false }),
     );

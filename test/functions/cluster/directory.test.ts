@@ -9,6 +9,7 @@ import type { ClusterState } from '../../../functions/cluster/objects.ts';
 import { HeadgateError } from '../../../shared/error.ts';
 import { canonicalJson } from '../../../shared/json.ts';
 import { temporaryFolder, writeFiles } from '../../fixtures/temporary-folder.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 const route = (name: string, host = `${name}.example.com`): string =>
   JSON.stringify({
@@ -204,6 +205,6 @@ test('the same manifests give the same state, however they are ordered and sprea
         assert.equal(stateText(await directoryCluster(spread).read()), expected);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: cases(60, 600) },
   );
 });

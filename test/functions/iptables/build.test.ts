@@ -9,6 +9,7 @@ import type { IptablesOptions } from '../../../functions/options.ts';
 import type { EndpointSubset } from '../../../shared/endpoint.ts';
 import { endpoint, endpointsOf, node, OPTIONS, port, proxyFiles, service, state, subset, terminating } from './cluster.ts';
 import { largeCluster } from './large-cluster.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 function built(subsets: readonly EndpointSubset[], nodes: readonly ClusterNode[] = [], options: Partial<IptablesOptions> = {}): ProxyModel {
   const cluster = state([service()], endpointsOf({ 'ns1/svc1': subsets }), nodes);
@@ -133,6 +134,6 @@ test('the same cluster in any order gives the same files', () => {
         assert.deepEqual([...proxyConfigurationFiles(admitServices(other, OPTIONS))], configuration);
       },
     ),
-    { numRuns: 25 },
+    { numRuns: cases(25, 500) },
   );
 });

@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import type { Route } from '../../../functions/cluster/objects.ts';
 import type { RouterOptions } from '../../../functions/options.ts';
 import { type RouteChanges, outcome, route } from './admission-fixtures.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 /** A route named `namespace/name` of that age. */
 function claim(name: string, created: number, changes: RouteChanges = {}): Route {
@@ -224,6 +225,6 @@ test('no two namespaces share a host, and no two routes a path, whatever is aske
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: cases(500, 5_000) },
   );
 });

@@ -21,6 +21,7 @@ import {
   stanza,
   text,
 } from './fixtures.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 const everySetting: RouteSettings = {
   ...noSettings,
@@ -108,7 +109,7 @@ describe('what HAProxy is given', () => {
         assert.equal(written.length, expected);
         assert.ok(written.every((line) => !/[\r\0]/.test(line)));
       }),
-      { numRuns: 60 },
+      { numRuns: cases(60, 1_000) },
     );
   });
 

@@ -5,6 +5,7 @@ import { buildRouter } from '../../../functions/router/build.ts';
 import type { AdmittedRoute, RoutedService, RouterConfiguration } from '../../../functions/router/configuration.ts';
 import type { Endpoints } from '../../../shared/endpoint.ts';
 import { behind, configuration, endpoint, endpointsOf, options, route, webPort } from './fixtures.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 const serversOf = (routed: AdmittedRoute, endpoints: Endpoints, changed: Partial<RouterConfiguration> = {}) =>
   buildRouter(configuration([routed], changed), endpoints).backends[0]?.servers ?? [];
@@ -167,7 +168,7 @@ describe('how servers are written', () => {
         const alone = serversOf(route('a'), endpointsOf(behind('a', [first], [{ ...webPort, name: portName }])))[0];
         assert.equal(servers.find(({ name }) => name === alone?.name)?.id, alone?.id);
       }),
-      { numRuns: 50 },
+      { numRuns: cases(50, 1_000) },
     );
   });
 });

@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import type { RouteSettings, Termination } from '../../../functions/router/configuration.ts';
 import { readSettings } from '../../../functions/router/settings.ts';
 import { route } from './admission-fixtures.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 const H = 'haproxy.router.openshift.io/';
 const R = 'router.openshift.io/';
@@ -232,6 +233,6 @@ test('no hostile value becomes a setting that could leave its place', () => {
       assert.match(hsts ?? '', /^[a-z0-9=; -]*$/i);
       for (const { message } of problems) assert.match(message, /^[\x20-\x7e]*$/);
     }),
-    { numRuns: 5_000 },
+    { numRuns: cases(5_000, 50_000) },
   );
 });

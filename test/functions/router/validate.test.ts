@@ -5,6 +5,7 @@ import type { RouterOptions } from '../../../functions/options.ts';
 import { isProblem } from '../../../functions/router/problem.ts';
 import { validateRoute } from '../../../functions/router/validate.ts';
 import { type RouteChanges, route, routerOptions } from './admission-fixtures.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 /** `field reason` of what is wrong with the route, or `valid`. */
 function judge(changes: RouteChanges, options: Partial<RouterOptions> = {}): string {
@@ -250,6 +251,6 @@ test('no hostile text gets through a field', () => {
         }
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: cases(2_000, 20_000) },
   );
 });

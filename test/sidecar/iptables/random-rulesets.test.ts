@@ -5,10 +5,11 @@ import { NodeRules } from '../../../sidecar/iptables/node-rules.ts';
 import { BACK_ENDS, type BackEnd } from '../../../sidecar/iptables/tool.ts';
 import { Namespace, namespacesMissing } from '../../end-to-end/namespace.ts';
 import { never, quiet, removeNamespace, type Rulesets, rulesetsOf, runIn, savedRules, settleOn, type TestService } from './rulesets.ts';
+import { cases } from '../../fixtures/cases.ts';
 
 const skip = await namespacesMissing();
 
-const RUNS: Readonly<Record<BackEnd, number>> = { nft: 30, legacy: 10 };
+const RUNS: Readonly<Record<BackEnd, number>> = { nft: cases(30, 200), legacy: cases(10, 60) };
 
 const last = fc.integer({ min: 1, max: 9 });
 const service = fc.record({
