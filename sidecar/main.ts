@@ -13,8 +13,9 @@ import { claimRole, type RoleClaim } from './claim.ts';
 import { haproxyRole } from './haproxy/apply.ts';
 import { findHaproxy } from './haproxy/capabilities.ts';
 import { iptablesRole } from './iptables/apply.ts';
+import { type Cleaned, cleanupIptables } from './iptables/cleanup.ts';
 import { HealthCheckServers } from './iptables/health-check-servers.ts';
-import { refuseKubeProxy } from './iptables/kube-proxy.ts';
+import { findKubeProxy, refuseKubeProxy } from './iptables/kube-proxy.ts';
 import { detectTool } from './iptables/tool.ts';
 import type { RoleApplier } from './role.ts';
 import { runProgram } from './run-program.ts';
@@ -65,6 +66,19 @@ export async function runSidecar(
     await sidecar.close();
   } finally {
     await Promise.all(claims.map((claim) => claim.release()));
+  }
+}
+
+/**
+ * Removes the service proxy's rules from this node, for good or because kube-proxy serves it again.
+ * @throws HeadgateError `role-in-use` (stage `serve`) while a sidecar would put them back; those of `cleanupIptables`
+ */
+export async function cleanUp({ signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger }): Promise<Cleaned> {
+  const claim = await claimRole('service-proxy');
+  try {
+    return await cleanupIptables({ logger, signal, kubeProxyRuns: (await findKubeProxy()) !== null });
+  } finally {
+    await claim.release();
   }
 }
 

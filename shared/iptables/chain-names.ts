@@ -49,18 +49,23 @@ export function nodePortChain(protocol: Protocol, firstPort: number): string {
   return `KUBE-NP-${protocol}-${firstPort}`;
 }
 
-const OWNED = new RegExp(
-  `^(${[
-    ...Object.values(CHAINS),
-    'KUBE-(SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}',
-    'KUBE-DISP-(EXT-|FW-)?[0-9a-f]{2}',
-    'KUBE-NP-(TCP|UDP|SCTP)-\\d{1,5}',
-  ].join('|')})$`,
-);
+/** Those that kube-proxy has no chain of the same name for. */
+const PARTICULAR = [CHAINS.nodePortVerdicts, CHAINS.markOutside, 'KUBE-DISP-(EXT-|FW-)?[0-9a-f]{2}', 'KUBE-NP-(TCP|UDP|SCTP)-\\d{1,5}'];
+const OWNED = anyOf([...Object.values(CHAINS), 'KUBE-(SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}', ...PARTICULAR]);
+const OURS_ALONE = anyOf(PARTICULAR);
+
+function anyOf(patterns: readonly string[]): RegExp {
+  return new RegExp(`^(${patterns.join('|')})$`);
+}
 
 /** True for every chain that some release of ours writes, in either table. Others' `KUBE-` chains (the kubelet's) are not. */
 export function isOwnChain(name: string): boolean {
   return OWNED.test(name);
+}
+
+/** True for those of them that kube-proxy never writes. */
+export function isOursAlone(name: string): boolean {
+  return OURS_ALONE.test(name);
 }
 
 function hashOf(text: string): string {

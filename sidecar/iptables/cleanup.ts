@@ -3,12 +3,15 @@
 
 import { FAMILIES } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import { isOursAlone, isOwnChain } from '../../shared/iptables/chain-names.ts';
+import { TABLES } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
 import { type RunProgram, runProgram } from '../run-program.ts';
 import type { FamilyChange } from './family-plans.ts';
 import { planRemoval } from './plan.ts';
 import { restore } from './restore.ts';
-import { parseSave } from './save.ts';
+import { turnOffRouteLocalnet } from './route-localnet.ts';
+import { parseSave, type SavedRules } from './save.ts';
 import { type InstalledTool, installedTools, saveText } from './tool.ts';
 
 export interface Cleaned {
@@ -16,14 +19,26 @@ export interface Cleaned {
   readonly jumps: number;
 }
 
+export interface CleanupOptions {
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  /** kube-proxy serves the node now: chains whose names it shares with us are its own, and stay. */
+  readonly kubeProxyRuns: boolean;
+  readonly run?: RunProgram;
+}
+
 /**
  * Removes the rules. Chains that somebody else's rules jump to stay, empty, and are logged.
- * @throws HeadgateError `cleanup-incomplete` (stage `apply`) when a table could not be cleaned; the others are
+ * @throws HeadgateError `rules-in-use` (stage `check`) when kube-proxy runs and has not replaced our rules yet: nothing is removed then;
+ *   `cleanup-incomplete` (stage `apply`) when a table could not be cleaned; the others are
  */
-export async function cleanupIptables(logger: Logger, signal: AbortSignal, run: RunProgram = runProgram): Promise<Cleaned> {
+export async function cleanupIptables({ logger, signal, kubeProxyRuns, run = runProgram }: CleanupOptions): Promise<Cleaned> {
+  const found = await savedOf(run, kubeProxyRuns ? isOursAlone : isOwnChain, signal);
+  if (kubeProxyRuns) refuseRulesInUse(found);
+  else if (found.some(({ saved }) => guardsLocalhost(saved))) await turnOffRouteLocalnet(run);
   const cleaned = { chains: 0, jumps: 0 };
   const failures: string[] = [];
-  for (const { tool, family, change } of await removals(run, signal)) {
+  for (const { tool, family, change } of found.flatMap(removals)) {
     signal.throwIfAborted();
     const kept = [...change.chains.keys()].filter((chain) => !change.removeChains.includes(chain));
     if (kept.length > 0) logger.warn({ family, table: change.table, chains: kept }, 'chains that other rules refer to stay, empty');
@@ -39,17 +54,33 @@ export async function cleanupIptables(logger: Logger, signal: AbortSignal, run: 
   throw new HeadgateError('cleanup-incomplete', 'apply', `not all rules could be removed; run it again: ${failures.join('; ')}`);
 }
 
-interface Removal extends FamilyChange {
+interface Found {
   readonly tool: InstalledTool;
+  readonly saved: SavedRules;
 }
 
-async function removals(run: RunProgram, signal: AbortSignal): Promise<Removal[]> {
-  const found: Removal[] = [];
+async function savedOf(run: RunProgram, ours: (chain: string) => boolean, signal: AbortSignal): Promise<Found[]> {
+  const found: Found[] = [];
   for (const tool of await installedTools(run, signal)) {
     for (const family of FAMILIES) {
-      const saved = parseSave(family, await saveText(run, tool.backEnd, family, signal));
-      found.push(...planRemoval(saved).map((change) => ({ tool, family, change })));
+      found.push({ tool, saved: parseSave(family, await saveText(run, tool.backEnd, family, signal), ours) });
     }
   }
   return found;
+}
+
+function refuseRulesInUse(found: readonly Found[]): void {
+  const [chain] = found.flatMap(({ saved }) => TABLES.flatMap((table) => [...saved.tables[table].held]));
+  if (chain === undefined) return;
+  const message = `kube-proxy runs and has not replaced our rules yet (${chain} is in use); wait for its first sync and run it again`;
+  throw new HeadgateError('rules-in-use', 'check', message);
+}
+
+/** Localhost node ports were on, so that this node takes packets to 127/8 from others once the guard is gone. */
+function guardsLocalhost({ tables }: SavedRules): boolean {
+  return [...tables.filter.chains.values()].flat().some((rule) => rule.includes('-d 127.0.0.0/8') && rule.endsWith('-j DROP'));
+}
+
+function removals({ tool, saved }: Found): (FamilyChange & { readonly tool: InstalledTool })[] {
+  return planRemoval(saved).map((change) => ({ tool, family: saved.family, change }));
 }

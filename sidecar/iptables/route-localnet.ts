@@ -5,6 +5,11 @@ import { readSysctl, writeSysctl } from './sysctl.ts';
 
 const NAME = 'net/ipv4/conf/all/route_localnet';
 
+/** Turns it off whoever turned it on, for when the guard goes. Throws as `writeSysctl` does. */
+export async function turnOffRouteLocalnet(run: RunProgram): Promise<void> {
+  if ((await readSysctl(run, NAME)) === '1') await writeSysctl(run, NAME, '0');
+}
+
 /**
  * Turned on only after the rules that guard 127/8 are in, off before they go; and off only when it was turned on here, for others may need
  * it. Both throw as `writeSysctl` does.

@@ -4,8 +4,7 @@ import { resolve } from 'node:path';
 import { HeadgateError } from '../../../shared/error.ts';
 import type { Listen } from '../../../shared/listen.ts';
 import type { Role } from '../../../shared/role.ts';
-import { cleanupIptables } from '../../../sidecar/iptables/cleanup.ts';
-import { runSidecar } from '../../../sidecar/main.ts';
+import { cleanUp, runSidecar } from '../../../sidecar/main.ts';
 import { stopSignal } from '../flags.ts';
 import { commandLogger } from '../open.ts';
 import { printLine } from '../print.ts';
@@ -28,7 +27,7 @@ export async function sidecar(flags: SidecarFlags): Promise<void> {
   const signal = stopSignal();
   const logger = commandLogger('sidecar');
   if (flags.cleanup === true) {
-    const { chains, jumps } = await cleanupIptables(logger, signal);
+    const { chains, jumps } = await cleanUp({ signal, logger });
     return printLine(`Removed ${chains} chains and ${jumps} jumps.`);
   }
   await runSidecar(

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cleanupIptables } from '../../../sidecar/iptables/cleanup.ts';
+import { type Cleaned, cleanupIptables } from '../../../sidecar/iptables/cleanup.ts';
 import { NodeRules } from '../../../sidecar/iptables/node-rules.ts';
 import { BACK_ENDS } from '../../../sidecar/iptables/tool.ts';
-import { namespacesMissing } from '../../end-to-end/namespace.ts';
+import { type Namespace, namespacesMissing } from '../../end-to-end/namespace.ts';
 import { namespaceFor, never, quiet, rulesetsOf, runIn, savedRules, settleOn } from './rulesets.ts';
 
 const skip = await namespacesMissing();
@@ -12,6 +12,9 @@ const services = [
   { key: 'ns/b:http', address: '172.30.0.42', endpoints: [] },
   { key: 'ns/c:http', address: 'fd00:30::41', endpoints: ['[fd00:180::1]:80'] },
 ];
+
+const cleanUp = (namespace: Namespace, kubeProxyRuns = false): Promise<Cleaned> =>
+  cleanupIptables({ logger: quiet, signal: never, kubeProxyRuns, run: runIn(namespace) });
 
 for (const backEnd of BACK_ENDS) {
   test(`${backEnd}: all that was written goes, rules of others stay`, { skip }, async (t) => {
@@ -30,10 +33,10 @@ for (const backEnd of BACK_ENDS) {
     for (const table of ['filter', 'nat']) await namespace.must(`ip6tables-${backEnd}`, ['-t', table, '-A', 'OUTPUT', '-d', '2001:db8::1']);
     const before = await savedRules(namespace, backEnd);
     await new NodeRules({ run: runIn(namespace), logger: quiet }).write(rulesetsOf(services), never);
-    const cleaned = await cleanupIptables(quiet, never, runIn(namespace));
+    const cleaned = await cleanUp(namespace);
     assert.equal(cleaned.jumps, 12);
     assert.equal(await savedRules(namespace, backEnd), before);
-    assert.deepEqual(await cleanupIptables(quiet, never, runIn(namespace)), { chains: 0, jumps: 0 });
+    assert.deepEqual(await cleanUp(namespace), { chains: 0, jumps: 0 });
   });
 }
 
@@ -46,7 +49,7 @@ test('a chain that other rules refer to stays, empty', { skip }, async (t) => {
   ]) {
     await namespace.must('iptables-nft', ['-t', 'nat', ...args]);
   }
-  await cleanupIptables(quiet, never, runIn(namespace));
+  await cleanUp(namespace);
   const left = (await savedRules(namespace, 'nft')).split('\n').filter((line) => line.includes('KUBE-'));
   assert.deepEqual(left, [':KUBE-MARK-MASQ -', '-A OTHER -j KUBE-MARK-MASQ']);
 });
