@@ -2,6 +2,7 @@
 // short chain, and a packet walks one.
 
 import type { Family } from '../endpoint.ts';
+import { compareText } from '../json.ts';
 import { lastByte } from './addresses.ts';
 import { nodePortChain } from './chain-names.ts';
 import { printRule, type RuleParts } from './rule.ts';
@@ -14,10 +15,11 @@ export interface DispatchChains {
   readonly chains: ReadonlyMap<string, readonly Rule[]>;
 }
 
-/** At most 256 sub-chains, named by the prefix and two hex digits. The entries' order is kept within each. */
+/** At most 256 sub-chains, named by the prefix and two hex digits. Entries stand in each in the order of their addresses. */
 export function dispatchByAddress(prefix: string, family: Family, entries: readonly AddressEntry[]): DispatchChains {
   return spread(
     entries,
+    byAddress,
     ({ address }) => lastByte(address),
     (byte) => ({ chain: prefix + byte.toString(16).padStart(2, '0'), jump: { destination: lastByteMatch(family, byte) } }),
   );
@@ -32,6 +34,7 @@ export function dispatchByNodePort(entries: readonly NodePortEntry[]): DispatchC
   const spreads = protocols.map((protocol) =>
     spread(
       entries.filter((entry) => entry.protocol === protocol),
+      byNodePort,
       ({ nodePort }) => nodePort - (nodePort % BLOCK),
       (from) => ({ chain: nodePortChain(protocol, from), jump: { protocol, port: { from, to: from + BLOCK - 1 } } }),
     ),
@@ -41,21 +44,32 @@ export function dispatchByNodePort(entries: readonly NodePortEntry[]): DispatchC
 
 function spread<Entry extends { readonly rule: Rule }>(
   entries: readonly Entry[],
+  order: (a: Entry, b: Entry) => number,
   slotOf: (entry: Entry) => number,
   describe: (slot: number) => { readonly chain: string; readonly jump: Omit<RuleParts, 'jump'> },
 ): DispatchChains {
-  const slots = new Map<number, Rule[]>();
+  const slots = new Map<number, Entry[]>();
   for (const entry of entries) {
     const slot = slotOf(entry);
-    const rules = slots.get(slot);
-    if (rules === undefined) slots.set(slot, [entry.rule]);
-    else rules.push(entry.rule);
+    const others = slots.get(slot);
+    if (others === undefined) slots.set(slot, [entry]);
+    else others.push(entry);
   }
-  const sorted = [...slots].sort(([a], [b]) => a - b).map(([slot, rules]) => ({ ...describe(slot), rules }));
+  const sorted = [...slots]
+    .sort(([a], [b]) => a - b)
+    .map(([slot, its]) => ({ ...describe(slot), rules: its.sort(order).map(({ rule }) => rule) }));
   return {
     jumps: sorted.map(({ chain, jump }) => printRule({ ...jump, jump: [chain] })),
     chains: new Map(sorted.map(({ chain, rules }) => [chain, rules])),
   };
+}
+
+function byAddress(a: AddressEntry, b: AddressEntry): number {
+  return compareText(a.address, b.address) || compareText(a.rule, b.rule);
+}
+
+function byNodePort(a: NodePortEntry, b: NodePortEntry): number {
+  return a.nodePort - b.nodePort || compareText(a.rule, b.rule);
 }
 
 function lastByteMatch(family: Family, byte: number): string {

@@ -1,5 +1,6 @@
 // A ruleset as input of iptables-restore.
 
+import { countRules } from './chain-parts.ts';
 import { type BuiltInJump, type Ruleset, type Table, TABLES, type TableState } from './ruleset.ts';
 
 export interface FullRestoreOptions {
@@ -26,9 +27,7 @@ const MOST_WITHOUT_LISTING = 10_000;
 
 /** The whole ruleset as a file that either back end loads: a large one begins nat with a listing, a small one is rules alone. */
 export function restoreFileText(ruleset: Ruleset): string {
-  let rules = 0;
-  for (const chain of ruleset.tables.nat.chains.values()) rules += chain.length;
-  return fullRestoreText(ruleset, { listFirst: rules > MOST_WITHOUT_LISTING });
+  return fullRestoreText(ruleset, { listFirst: countRules(ruleset.tables.nat.chains) > MOST_WITHOUT_LISTING });
 }
 
 function tableText(table: Table, state: TableState, { listFirst = false, jumps = true }: FullRestoreOptions): string {

@@ -3,13 +3,12 @@
 
 import { familyOf, holds } from './addresses.ts';
 import { CHAINS } from './chain-names.ts';
+import type { Chain } from './chain-parts.ts';
 import { printRule, type RuleParts } from './rule.ts';
 import type { Rule } from './ruleset.ts';
 import type { Target } from './select.ts';
 import type { TrafficPolicy } from './service.ts';
 import { balancing, type ServiceView, targetChain } from './service-view.ts';
-
-export type Chain = readonly [name: string, rules: readonly Rule[]];
 
 /** The chains of a service that is served. */
 export function serviceChains(view: ServiceView): Chain[] {

@@ -5,7 +5,7 @@ import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import { composeProxy } from '../../shared/iptables/compose.ts';
 import type { NodeKernel } from '../../shared/iptables/node-chains.ts';
 import type { ProxyState } from '../../shared/iptables/ruleset.ts';
-import type { ComposeMemory } from '../../shared/iptables/shard-rules.ts';
+import { ComposeMemory } from '../../shared/iptables/shard-rules.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { Metrics } from '../../shared/prometheus.ts';
 import type { RoleApplier, RoleOutcome, RoleTarget } from '../role.ts';
@@ -47,7 +47,7 @@ export function iptablesRole({
   const rules = new NodeRules({ run, logger, now, onRestoreFailed: (load) => counted.restoreFailed(load) });
   const flows = new ConntrackCleaner(run, logger);
   const routeLocalnet = new RouteLocalnet(run);
-  const memory: ComposeMemory = new Map();
+  const memory = new ComposeMemory();
 
   async function bring(target: RoleTarget, signal: AbortSignal): Promise<Pick<RoleOutcome, 'how'>> {
     const started = now();

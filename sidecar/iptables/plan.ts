@@ -2,6 +2,7 @@
 // to remove. Pure. A table is committed at once but the tables are not, hence the order: filter with the old rules and the new
 // ones, nat, filter without the old ones. So REJECT and DROP stand until nat covers what they guard.
 
+import { withoutSharedParts } from '../../shared/iptables/chain-parts.ts';
 import { normaliseRule } from '../../shared/iptables/normalise.ts';
 import type { BuiltInJump, Rule, Ruleset, Table, TableState } from '../../shared/iptables/ruleset.ts';
 import type { SavedRules, SavedTable } from './save.ts';
@@ -35,7 +36,8 @@ export function planRepair(saved: SavedRules, applied: Ruleset): Plan {
 
 /** Writes only what differs from the ruleset that was applied last. */
 export function planPartial(applied: Ruleset, next: Ruleset): Plan {
-  return plan(applied, next, { scope: 'changed', key: (rule) => rule });
+  const [before, after] = withoutSharedNat(applied, next);
+  return plan(before, after, { scope: 'changed', key: (rule) => rule });
 }
 
 /** Takes out every chain and jump that was read back; a chain that somebody else's rules refer to stays, empty. */
@@ -45,6 +47,16 @@ export function planRemoval(saved: SavedRules): Plan {
   const nat = changeTable('nat', saved.tables.nat, nothing, means);
   const filter = changeTable('filter', saved.tables.filter, nothing, means);
   return [nat, filter].filter((change) => change !== null);
+}
+
+/** Both without those chains of nat, the large table, that cannot differ. */
+function withoutSharedNat(one: Ruleset, other: Ruleset): readonly [one: Ruleset, other: Ruleset] {
+  const chains = withoutSharedParts(one.tables.nat.chains, other.tables.nat.chains);
+  const withNat = (ruleset: Ruleset, its: TableState['chains']): Ruleset => ({
+    ...ruleset,
+    tables: { ...ruleset.tables, nat: { ...ruleset.tables.nat, chains: its } },
+  });
+  return [withNat(one, chains[0]), withNat(other, chains[1])];
 }
 
 interface Means {
@@ -86,7 +98,8 @@ function changeTable(table: Table, present: TableState | SavedTable, next: Table
     if (scope === 'all' || !sameRules(present.chains.get(chain), rules, key)) chains.set(chain, rules);
   }
   const held = 'held' in present ? present.held : new Set<string>();
-  const stale = [...present.chains.keys()].filter((chain) => !next.chains.has(chain));
+  const wanted = new Set(next.chains.keys());
+  const stale = [...present.chains.keys()].filter((chain) => !wanted.has(chain));
   const removeChains = stale.filter((chain) => !held.has(chain));
   for (const chain of stale) {
     if (!held.has(chain) || present.chains.get(chain)?.length !== 0) chains.set(chain, []);

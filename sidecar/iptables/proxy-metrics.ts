@@ -1,6 +1,7 @@
 // What the service proxy counts, under kube-proxy's names where the meaning is kube-proxy's, so that dashboards and alerts made for it keep
 // working.
 
+import { countRules } from '../../shared/iptables/chain-parts.ts';
 import { type Ruleset, type Table, TABLES } from '../../shared/iptables/ruleset.ts';
 import { Metrics } from '../../shared/prometheus.ts';
 
@@ -73,8 +74,7 @@ export class ProxyMetrics {
 function rulesIn(table: Table, rulesets: readonly Ruleset[]): number {
   let count = 0;
   for (const { tables } of rulesets) {
-    count += tables[table].jumps.length;
-    for (const rules of tables[table].chains.values()) count += rules.length;
+    count += tables[table].jumps.length + countRules(tables[table].chains);
   }
   return count;
 }

@@ -6,6 +6,7 @@ import { renderProxy } from '../../functions/iptables/render.ts';
 import type { Files } from '../../shared/files.ts';
 import { composeProxy } from '../../shared/iptables/compose.ts';
 import { fullRestoreText } from '../../shared/iptables/restore-text.ts';
+import { ComposeMemory } from '../../shared/iptables/shard-rules.ts';
 import { endpoint, endpointsOf, node, OPTIONS, port, service, state, subset } from '../functions/iptables/cluster.ts';
 import { cpuSeconds } from './subject.ts';
 
@@ -14,7 +15,7 @@ const PODS = [0, 1, 2, 3, 4];
 
 const count = Number(process.argv[2]);
 const [before, after] = [filesOf(count, 0), filesOf(count, 100)];
-const memory = new Map();
+const memory = new ComposeMemory();
 const first = cpuSeconds(() => composeProxy(before, 'n0', KERNEL, memory));
 const again = cpuSeconds(() => composeProxy(after, 'n0', KERNEL, memory));
 const { rulesets } = composeProxy(after, 'n0', KERNEL, memory);
