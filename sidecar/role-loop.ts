@@ -159,10 +159,11 @@ export class RoleLoop {
     try {
       const applier = await this.#openApplier();
       const { memory, sealingKeys } = this.#options;
-      const files = await readContent(memory, kept.files, sealingKeys);
+      const digests = new Map(Object.entries(kept.files).map(([path, { digest }]) => [path, digest]));
+      const files = await readContent(memory, kept.files, sealingKeys, applier.needs?.(digests));
       const { number: version, content } = kept.head.target;
       const movedAt = Date.parse(kept.head.time);
-      const target = { version, sequence: kept.head.sequence, content: content[this.role], movedAt, files };
+      const target = { version, sequence: kept.head.sequence, content: content[this.role], movedAt, files, digests };
       return await applier.apply(target, this.#closing.signal);
     } catch (thrown) {
       if (thrown instanceof HeadgateError && thrown.code === 'blob-lost') this.#options.onLostBlob();

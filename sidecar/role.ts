@@ -6,7 +6,7 @@ import type { Files } from '../shared/files.ts';
 import type { Result } from '../shared/protocol.ts';
 import type { Role } from '../shared/role.ts';
 
-/** A role's content to run: complete, verified, uncompressed, unsealed. */
+/** A role's content to run: verified, uncompressed, unsealed; complete but for files that the applier remembers. */
 export interface RoleTarget {
   readonly version: number;
   readonly sequence: number;
@@ -15,6 +15,8 @@ export interface RoleTarget {
   readonly movedAt: number;
   /** The role's files of the version, as shards: `router/...` or `iptables/...`. */
   readonly files: Files;
+  /** Digests of all the role's files; absent: `files` holds all of them. */
+  readonly digests?: ReadonlyMap<string, Digest>;
 }
 
 /** How an application went: see protocol.ts. */
@@ -29,6 +31,8 @@ export interface RoleApplier {
   readonly role: Role;
   /** Versions of the tools found (`haproxy`, `iptables`), for hello and status. */
   tools(): Promise<Readonly<Record<string, string>>>;
+  /** Paths of the files that it must be given to apply a content: it remembers what it made of the others. Absent: all. */
+  needs?(digests: ReadonlyMap<string, Digest>): readonly string[];
   /**
    * Makes the node run the content and confirms it. Never throws for what the node or the content did wrong: that is the outcome. Calls
    * do not overlap. When it is aborted the node runs either the content before or the new one.

@@ -73,6 +73,7 @@ export function iptablesRole({
       const { backEnd, version } = await rules.tool(AbortSignal.timeout(60_000));
       return { iptables: `${version} (${backEnd})` };
     },
+    needs: (digests) => memory.unknownPaths(digests, node),
     async apply(target, signal) {
       const started = now();
       const durationMs = (): number => Math.round(now() - started);
@@ -99,7 +100,7 @@ export function iptablesRole({
 
 function composed(target: RoleTarget, node: string, kernel: NodeKernel, memory: ComposeMemory): ProxyState {
   try {
-    return composeProxy(target.files, node, kernel, memory);
+    return composeProxy(target.files, node, kernel, memory, target.digests);
   } catch (cause) {
     throw new HeadgateError(
       'bad-content',
