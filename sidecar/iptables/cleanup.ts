@@ -8,6 +8,7 @@ import { TABLES } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
 import { type RunProgram, runProgram } from '../run-program.ts';
 import type { FamilyChange } from './family-plans.ts';
+import { hasCanary } from './kube-proxy-left-overs.ts';
 import { planRemoval } from './plan.ts';
 import { restore } from './restore.ts';
 import { turnOffRouteLocalnet } from './route-localnet.ts';
@@ -22,7 +23,7 @@ export interface Cleaned {
 export interface CleanupOptions {
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  /** kube-proxy serves the node now: chains whose names it shares with us are its own, and stay. */
+  /** kube-proxy serves the node now: in the families where it does, chains whose names it shares with us are its own, and stay. */
   readonly kubeProxyRuns: boolean;
   readonly run?: RunProgram;
 }
@@ -33,9 +34,9 @@ export interface CleanupOptions {
  *   `cleanup-incomplete` (stage `apply`) when a table could not be cleaned; the others are
  */
 export async function cleanupIptables({ logger, signal, kubeProxyRuns, run = runProgram }: CleanupOptions): Promise<Cleaned> {
-  const found = await savedOf(run, kubeProxyRuns ? isOursAlone : isOwnChain, signal);
+  const found = await savedOf(run, kubeProxyRuns, signal);
   if (kubeProxyRuns) refuseRulesInUse(found);
-  else if (found.some(({ saved }) => guardsLocalhost(saved))) await turnOffRouteLocalnet(run);
+  if (found.some(({ saved }) => guardsLocalhost(saved))) await turnOffRouteLocalnet(run);
   const cleaned = { chains: 0, jumps: 0 };
   const failures: string[] = [];
   for (const { tool, family, change } of found.flatMap(removals)) {
@@ -56,23 +57,28 @@ export async function cleanupIptables({ logger, signal, kubeProxyRuns, run = run
 
 interface Found {
   readonly tool: InstalledTool;
+  /** Of our chains; only of those that are ours alone where kube-proxy serves. */
   readonly saved: SavedRules;
+  readonly shared: boolean;
 }
 
-async function savedOf(run: RunProgram, ours: (chain: string) => boolean, signal: AbortSignal): Promise<Found[]> {
+async function savedOf(run: RunProgram, kubeProxyRuns: boolean, signal: AbortSignal): Promise<Found[]> {
   const found: Found[] = [];
   for (const tool of await installedTools(run, signal)) {
     for (const family of FAMILIES) {
-      found.push({ tool, saved: parseSave(family, await saveText(run, tool.backEnd, family, signal), ours) });
+      const text = await saveText(run, tool.backEnd, family, signal);
+      const shared = kubeProxyRuns && hasCanary(text);
+      found.push({ tool, shared, saved: parseSave(family, text, shared ? isOursAlone : isOwnChain) });
     }
   }
   return found;
 }
 
 function refuseRulesInUse(found: readonly Found[]): void {
-  const [chain] = found.flatMap(({ saved }) => TABLES.flatMap((table) => [...saved.tables[table].held]));
-  if (chain === undefined) return;
-  const message = `kube-proxy runs and has not replaced our rules yet (${chain} is in use); wait for its first sync and run it again`;
+  const shared = found.filter(({ shared: isShared }) => isShared);
+  const inUse = shared.some(({ saved }) => TABLES.some((table) => saved.tables[table].held.size > 0));
+  if (shared.length > 0 && !inUse) return;
+  const message = 'kube-proxy runs and has not replaced our rules yet; wait for its first sync and run it again';
   throw new HeadgateError('rules-in-use', 'check', message);
 }
 

@@ -36,8 +36,13 @@ export async function removeLeftOvers(run: RunProgram, tool: Tool, family: Famil
   }
 }
 
+/** True for what is saved of a family in which kube-proxy serves. */
+export function hasCanary(saved: string): boolean {
+  return saved.includes(`\n:${CANARY} `);
+}
+
 function hasMangleCanary(saved: string): boolean {
   const [, mangle = ''] = saved.split(/^\*mangle$/m);
   const [table = ''] = mangle.split(/^COMMIT$/m);
-  return table.includes(`\n:${CANARY} `);
+  return hasCanary(table);
 }
