@@ -29,11 +29,14 @@ interface Answering {
 
 export class HealthCheckServers implements HealthCheckListeners {
   readonly #logger: Logger;
+  readonly #retryMs: number;
   readonly #answering = new Map<string, Answering>();
   #retry: NodeJS.Timeout | null = null;
 
-  constructor(logger: Logger) {
+  /** @param retryMs between tries of ports that could not be had */
+  constructor(logger: Logger, retryMs: number = RETRY_MS) {
     this.#logger = logger;
+    this.#retryMs = retryMs;
   }
 
   async show(checks: readonly HealthCheck[]): Promise<void> {
@@ -62,7 +65,7 @@ export class HealthCheckServers implements HealthCheckListeners {
     const silent = [...this.#answering.values()].filter(({ server }) => server === null);
     await Promise.all(silent.map((answering) => this.#open(answering)));
     if ([...this.#answering.values()].every(({ server }) => server !== null)) return;
-    this.#retry = setTimeout(() => void this.#listen(), RETRY_MS).unref();
+    this.#retry = setTimeout(() => void this.#listen(), this.#retryMs).unref();
   }
 
   async #open(answering: Answering): Promise<void> {
