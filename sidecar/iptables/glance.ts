@@ -4,6 +4,7 @@
 import type { Family } from '../../shared/endpoint.ts';
 import { type Ruleset, TABLES, type TableState } from '../../shared/iptables/ruleset.ts';
 import type { RunProgram } from '../run-program.ts';
+import type { TableChange } from './plan.ts';
 import { jumpTarget } from './save.ts';
 import { programName, type Tool } from './tool.ts';
 
@@ -20,11 +21,23 @@ export async function glance(run: RunProgram, tool: Tool, family: Family, rulese
   return code === 0 ? stdout.split('\n').filter(isOurs).join('\n') : null;
 }
 
-function listings({ jumps }: TableState): string {
+/** Whether a glance at the ruleset that a change led to shows the change. */
+export function isSeen({ table, chains, deleteJumps, insertJumps }: TableChange, ruleset: Ruleset): boolean {
+  if (deleteJumps.length + insertJumps.length > 0) return true;
+  return chainsSeen(ruleset.tables[table]).some((chain) => chains.has(chain));
+}
+
+function listings(state: TableState): string {
+  return chainsSeen(state)
+    .map((chain) => `-S ${chain}\n`)
+    .join('');
+}
+
+function chainsSeen({ jumps }: TableState): string[] {
   const chains = new Set<string>(jumps.map(({ chain }) => chain));
   for (const { rule } of jumps) chains.add(jumpTarget(rule) ?? '');
   chains.delete('');
-  return [...chains].map((chain) => `-S ${chain}\n`).join('');
+  return [...chains];
 }
 
 /** Rules of others in the built-in chains come and go; they are no business of ours. */

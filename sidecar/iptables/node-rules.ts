@@ -8,7 +8,7 @@ import type { ProxyState } from '../../shared/iptables/ruleset.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { RunProgram } from '../run-program.ts';
 import { changesOf, countChains, describeChanges, type PerFamily, perFamily, plansText } from './family-plans.ts';
-import { glance } from './glance.ts';
+import { glance, isSeen } from './glance.ts';
 import { type Plan, planFull, planPartial, planRepair } from './plan.ts';
 import { isOwnOrStale, removeLeftOvers } from './kube-proxy-left-overs.ts';
 import { isAnswer, restore } from './restore.ts';
@@ -90,7 +90,7 @@ export class NodeRules {
     const written = (this.#certain ? await this.#writePartial(tool, next, signal) : null) ?? (await this.#writeFull(tool, next, signal));
     if (written.how === 'unchanged') return written;
     this.#unsettled = '';
-    this.#glanced = await this.#glance(tool, next);
+    this.#glanced ??= await this.#glance(tool, next);
     return written;
   }
 
@@ -126,13 +126,8 @@ export class NodeRules {
     if (before === null) return null;
     const plans = plansFor(tool, (family) => planPartial(before[family], next[family]));
     signal.throwIfAborted();
-    try {
-      await this.#commit(tool, plans, 'partial');
-    } catch (error) {
-      if (!this.#touched && error instanceof HeadgateError && error.code === 'tables-locked') throw error;
-      this.#logger.warn({ error: errorMessage(error) }, 'changed chains could not be written; writing all of them');
-      return null;
-    }
+    if (!(await this.#commitLess(tool, plans))) return null;
+    if (changesOf(plans).some(({ family, change }) => isSeen(change, next[family]))) this.#glanced = null;
     this.#written = next;
     return { how: changesOf(plans).length === 0 ? 'unchanged' : 'partial', ...countChains(plans) };
   }
@@ -141,22 +136,51 @@ export class NodeRules {
     const first = this.#written === null;
     const texts = await this.#textsIfAny(tool, signal);
     const saved = perFamily((family) => parseSave(family, texts?.[family] ?? '', first ? isOwnOrStale : isOwnChain));
-    const plans = plansFor(tool, (family) => planFull(saved[family], next[family]));
     signal.throwIfAborted();
-    try {
-      await this.#commit(tool, plans, 'full');
-    } catch (error) {
-      const changed = first ? this.#touched && texts !== null : !this.#certain;
-      if (changed) await this.#revert(tool, this.#written ?? saved);
-      throw error;
-    }
+    this.#glanced = null;
+    const before = this.#written ?? (texts === null ? null : saved);
+    const written =
+      (first && holdsChains(saved) ? await this.#writeDifferences(tool, saved, next) : null) ??
+      (await this.#writeAll(tool, saved, next, before));
     if (first) {
       this.#udpFound = FAMILIES.flatMap((family) => udpAddresses(saved[family]));
       await this.#removeLeftOvers(tool, texts);
     }
     this.#certain = true;
     this.#written = next;
+    return written;
+  }
+
+  /** After a start the node holds most of it already. Null when that did not work. */
+  async #writeDifferences(tool: Tool, saved: PerFamily<SavedRules>, next: Rulesets): Promise<Written | null> {
+    const plans = plansFor(tool, (family) => planRepair(saved[family], next[family]));
+    return (await this.#commitLess(tool, plans)) ? { how: 'restore', ...countChains(plans) } : null;
+  }
+
+  /** @param before what to go back to when it fails on the way; null: that is not known */
+  async #writeAll(tool: Tool, saved: PerFamily<SavedRules>, next: Rulesets, before: Rulesets | null): Promise<Written> {
+    const touched = this.#touched;
+    const plans = plansFor(tool, (family) => planFull(saved[family], next[family]));
+    try {
+      await this.#commit(tool, plans, 'full');
+    } catch (error) {
+      const isChanged = this.#written === null ? touched || this.#touched : !this.#certain;
+      if (isChanged && before !== null) await this.#revert(tool, before);
+      throw error;
+    }
     return { how: 'restore', ...countChains(plans) };
+  }
+
+  /** False when it did not work, and all is to be written. */
+  async #commitLess(tool: Tool, plans: PerFamily<Plan>): Promise<boolean> {
+    try {
+      await this.#commit(tool, plans, 'partial');
+      return true;
+    } catch (error) {
+      if (!this.#touched && error instanceof HeadgateError && error.code === 'tables-locked') throw error;
+      this.#logger.warn({ error: errorMessage(error) }, 'changed chains could not be written; writing all of them');
+      return false;
+    }
   }
 
   /** Writes what was there before again. It is tried once: the next write is a full one in any case when it fails. */
@@ -244,4 +268,8 @@ export class NodeRules {
 
 function plansFor(tool: Tool, planOf: (family: Family) => Plan): PerFamily<Plan> {
   return perFamily((family) => (tool.families.includes(family) ? planOf(family) : []));
+}
+
+function holdsChains(saved: PerFamily<SavedRules>): boolean {
+  return FAMILIES.some((family) => saved[family].tables.nat.chains.size > 0);
 }

@@ -2,6 +2,7 @@
 
 import type { Family } from '../../shared/endpoint.ts';
 import { errorMessage, HeadgateError } from '../../shared/error.ts';
+import { countRules } from '../../shared/iptables/chain-parts.ts';
 import { chainLines, insertedJumps } from '../../shared/iptables/restore-text.ts';
 import type { RunProgram } from '../run-program.ts';
 import type { TableChange } from './plan.ts';
@@ -27,7 +28,7 @@ export async function restore(
   load: 'full' | 'partial',
 ): Promise<void> {
   const program = programName(tool.backEnd, family, 'restore');
-  const input = restoreText(change, load === 'full' && listsFirst(tool, change));
+  const input = restoreText(change, (load === 'full' || isLarge(change)) && listsFirst(tool, change));
   const result = await run([program, '--noflush', '-w', String(LOCK_WAIT_SECONDS)], {
     input,
     timeoutMs: TIMEOUT_MS,
@@ -69,6 +70,13 @@ export function restoreText(change: TableChange, listFirst = false): string {
  */
 function listsFirst(tool: InstalledTool, change: TableChange): boolean {
   return tool.backEnd === 'nft' && change.table === 'nat' && isNewerOrSame(tool.version, '1.8.5');
+}
+
+/** Rules that iptables-nft loads within a second without a listing; eight times as many take minutes. */
+const MOST_WITHOUT_LISTING = 10_000;
+
+function isLarge({ chains }: TableChange): boolean {
+  return countRules(chains) > MOST_WITHOUT_LISTING;
 }
 
 /**

@@ -87,6 +87,8 @@ async function installedVersion(run: RunProgram, backEnd: BackEnd, signal: Abort
 }
 
 async function toolInUse(run: RunProgram, installed: readonly [InstalledTool, InstalledTool], signal: AbortSignal): Promise<InstalledTool> {
+  const [nft] = installed;
+  if (nft.backEnd === 'nft' && (await nftLeadsToKubernetes(run, signal))) return nft;
   const seen: { tool: InstalledTool; kubernetes: boolean; rules: boolean }[] = [];
   for (const tool of installed) {
     const texts = await Promise.all(FAMILIES.map((family) => savedIfAny(run, tool.backEnd, family, signal)));
@@ -95,6 +97,13 @@ async function toolInUse(run: RunProgram, installed: readonly [InstalledTool, In
   }
   const used = seen.find(({ kubernetes }) => kubernetes) ?? seen.find(({ rules }) => rules);
   return used?.tool ?? installed[0];
+}
+
+/** The usual answer at once, without all the rules of a large cluster: built-in chains have jumps to chains of Kubernetes. */
+async function nftLeadsToKubernetes(run: RunProgram, signal: AbortSignal): Promise<boolean> {
+  const input = '*nat\n-S PREROUTING\n-S OUTPUT\nCOMMIT\n*filter\n-S INPUT\n-S OUTPUT\nCOMMIT\n';
+  const { code, stdout } = await run([programName('nft', 'IPv4', 'restore'), '--noflush'], { input, signal });
+  return code === 0 && / -j KUBE-/.test(stdout);
 }
 
 /** What cannot be read holds no rules that matter here. */
