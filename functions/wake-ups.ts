@@ -91,7 +91,7 @@ export class WakeUps {
 
   /** One pass; false when another has the lease, or took it in the meantime because we were slow. */
   async #passUnderLease(lease: Stored<Lease> | null, dirty: Dirty): Promise<boolean> {
-    if (lease !== null && lease.value.holder !== null && lease.value.until > this.#now()) return false;
+    if (lease !== null && this.#isHeld(lease.value)) return false;
     let served = lease?.value.served ?? null;
     const held = await this.#write(LEASE, { holder: this.#options.holder, until: this.#now() + LEASE_MS, served }, lease?.etag ?? null);
     if (held === null) return false;
@@ -105,6 +105,12 @@ export class WakeUps {
       freed = await this.#write(LEASE, { holder: null, until: 0, served }, held);
     }
     return freed !== null;
+  }
+
+  /** A lease that ends later than any lease of now could was written by a clock that is far ahead: it would keep everybody away until then. */
+  #isHeld({ holder, until }: Lease): boolean {
+    const left = until - this.#now();
+    return holder !== null && left > 0 && left <= LEASE_MS + LONGEST_WAIT_MS;
   }
 
   /** Waits until the change can be read, and until a second after the last move. */

@@ -29,6 +29,8 @@ export interface Retention {
 }
 
 const DIGITS = 12;
+/** Editors and shared file systems leave names of their own (`000000000007~`, `.nfs0001`). */
+const REVISION = /^\d{12}$/;
 
 /** The object's highest revision; null when there is no such folder. */
 export async function currentRevision(folder: string): Promise<Revision | null> {
@@ -41,12 +43,9 @@ export async function currentRevision(folder: string): Promise<Revision | null> 
   }
 }
 
-/** Whether the object exists. */
+/** Whether the object exists. A folder that was emptied by hand holds none: it can be created again. */
 export async function hasRevisions(folder: string): Promise<boolean> {
-  return stat(folder).then(
-    () => true,
-    (thrown: unknown) => absent(thrown, false),
-  );
+  return (await revisionNumbers(folder)).length > 0;
 }
 
 /**
@@ -128,7 +127,10 @@ async function readRevision(folder: string, number: number): Promise<Revision | 
 
 async function revisionNumbers(folder: string): Promise<number[]> {
   const names = await readdir(folder).catch((thrown: unknown) => absent(thrown, []));
-  return names.map(Number).sort((a, b) => a - b);
+  return names
+    .filter((name) => REVISION.test(name))
+    .map(Number)
+    .sort((a, b) => a - b);
 }
 
 function revisionPath(folder: string, number: number): string {

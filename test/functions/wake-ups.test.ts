@@ -185,3 +185,12 @@ test('unreadable state is named with what to do', async (t) => {
     (thrown) => thrown instanceof HeadgateError && /dirty\.json .*delete it/.test(thrown.message),
   );
 });
+
+test('a lease of a clock that is far ahead keeps nobody away', async (t) => {
+  const { objects, clock, passes, wakeUps } = await bench(t);
+  await objects.put('lease.json', Buffer.from(JSON.stringify({ holder: 'dead', until: clock.ms + 86_400_000, served: null })));
+  const one = wakeUps();
+  await one.mark();
+  assert.equal(await one.runIfDirty(), 'served');
+  assert.equal(passes.length, 1);
+});

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -7,6 +7,7 @@ import {
   cleanRevisions,
   createObject,
   currentRevision,
+  hasRevisions,
   linkRevision,
   type Revision,
   writeDraft,
@@ -86,4 +87,18 @@ test('the object is absent before it is created', async () => {
   assert.equal(await currentRevision(join(root, 'none@')), null);
   await mkdir(join(root, 'empty@'));
   assert.equal(await currentRevision(join(root, 'empty@')), null);
+});
+
+test('names that are no revisions do not count, and a folder that was emptied by hand can be created again', async () => {
+  const folder = await objectWith(2);
+  for (const name of ['000000000002~', '.000000000003.swp', '.nfs00000001']) await writeFile(join(folder, name), 'stray');
+  assert.equal(Buffer.from((await present(folder)).bytes).toString(), '2');
+  assert.equal(await linkRevision(folder, await draftOf('3'), await present(folder)), true);
+  assert.equal((await present(folder)).number, 3);
+
+  for (const name of await readdir(folder)) await rm(join(folder, name));
+  assert.equal(await currentRevision(folder), null);
+  assert.equal(await hasRevisions(folder), false);
+  assert.equal(await createObject(folder, await draftOf('again')), true);
+  assert.equal(Buffer.from((await present(folder)).bytes).toString(), 'again');
 });
