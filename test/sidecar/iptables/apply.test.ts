@@ -5,9 +5,11 @@ import { HeadgateError } from '../../../shared/error.ts';
 import type { Files } from '../../../shared/files.ts';
 import { PROXY_PATHS, type ProxyNode, type ProxyOptions, type ProxyService } from '../../../shared/iptables/service.ts';
 import { shardEntries } from '../../../shared/shard.ts';
+import { Metrics } from '../../../shared/prometheus.ts';
 import type { RoleTarget } from '../../../sidecar/role.ts';
 import type { RunProgram } from '../../../sidecar/run-program.ts';
 import { iptablesRole } from '../../../sidecar/iptables/apply.ts';
+import type { HealthCheckListeners } from '../../../sidecar/iptables/health-check-servers.ts';
 import { BACK_ENDS } from '../../../sidecar/iptables/tool.ts';
 import { namespacesMissing } from '../../end-to-end/namespace.ts';
 import { namespaceFor, never, quiet, runIn, savedRules, settleOn } from './rulesets.ts';
@@ -179,6 +181,48 @@ test('route_localnet follows localhost node ports', { skip }, async (t) => {
   assert.equal(await value(), '1');
   await role.apply(target(3, everything), never);
   assert.equal(await value(), '0');
+});
+
+test('health checks are answered once the rules are in, kept when a content fails, and end with the role', { skip }, async (t) => {
+  const namespace = await namespaceFor(t, 'role');
+  const shown: string[] = [];
+  const healthChecks: HealthCheckListeners = {
+    async show(checks) {
+      const inPlace = /--dport 32000 -j ACCEPT/.test(await savedRules(namespace, 'nft'));
+      shown.push(`${checks.map(({ port: at, name, localEndpoints }) => `${at} ${name} ${localEndpoints}`).join()} rules: ${inPlace}`);
+    },
+    async close() {
+      shown.push('closed');
+    },
+  };
+  const role = iptablesRole({ node: 'n1', logger: quiet, run: runIn(namespace), healthChecks });
+  await role.apply(target(1, everything), never);
+  assert.equal((await role.apply({ ...target(2, []), files: new Map() }, never)).outcome, 'refused');
+  await role.apply(target(3, [plain]), never);
+  await role.close();
+  assert.deepEqual(shown, ['32000 balanced 1 rules: true', ' rules: false', 'closed']);
+});
+
+test('syncs and restores that fail are counted', { skip }, async (t) => {
+  const namespace = await namespaceFor(t, 'role');
+  const metrics = new Metrics();
+  let broken = false;
+  const run: RunProgram = (argv, given = {}) => {
+    const breaks = broken && typeof given.input === 'string' && given.input.includes('-j KUBE-SEP');
+    return runIn(namespace)(argv, breaks ? { ...given, input: given.input.replace('-j KUBE-SEP', '--no-such-option') } : given);
+  };
+  const role = iptablesRole({ node: 'n1', logger: quiet, run, metrics });
+  await role.apply(target(1, [plain]), never);
+  broken = true;
+  assert.equal((await role.apply(target(2, everything), never)).outcome, 'refused');
+  broken = false;
+  assert.equal((await role.apply(target(3, everything), never)).outcome, 'applied');
+  const text = metrics.text();
+  assert.match(text, /^kubeproxy_sync_proxy_rules_duration_seconds_count 2$/m);
+  assert.match(text, /^kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total 1$/m);
+  // The changed chains, all of them, and the way back.
+  assert.match(text, /^kubeproxy_sync_proxy_rules_iptables_restore_failures_total 3$/m);
+  assert.match(text, /^kubeproxy_sync_proxy_rules_iptables_total\{table="nat"\} [1-9]\d+$/m);
 });
 
 test('UDP services that went while no sidecar ran are cleaned too', { skip }, async (t) => {

@@ -5,6 +5,7 @@ import { CHAINS, endpointChain, serviceChain, serviceHash } from '../../../share
 import { NodeRules } from '../../../sidecar/iptables/node-rules.ts';
 import { BACK_ENDS, type BackEnd } from '../../../sidecar/iptables/tool.ts';
 import type { RunProgram } from '../../../sidecar/run-program.ts';
+import { KUBELET_RULES, kubeProxyStart, OUTDATED_RULES } from '../../fixtures/kube-proxy-rules.ts';
 import { type Namespace, namespacesMissing } from '../../end-to-end/namespace.ts';
 import { namespaceFor, never, quiet, type Rulesets, rulesetsOf, runIn, savedRules, settleOn, type TestService } from './rulesets.ts';
 
@@ -251,6 +252,38 @@ for (const backEnd of BACK_ENDS) {
     const before = await savedRules(node.namespace, backEnd);
     await assert.rejects(node.rules.write(rulesetsOf([api]), AbortSignal.abort(new Error('stop'))), /stop/);
     assert.equal(await savedRules(node.namespace, backEnd), before);
+  });
+
+  on('where the rules cannot be saved all of them are written over what is there, and a repair takes out what is too much', async (t) => {
+    const node = await nodeOf(t, backEnd);
+    await node.rules.write(rulesetsOf(services), never);
+    const failing: RunProgram = (argv, options) =>
+      argv[0]?.endsWith('-save') === true ? runIn(node.namespace)(['false']) : runIn(node.namespace)(argv, options);
+    let saves = true;
+    const run: RunProgram = (argv, options) => (saves ? runIn(node.namespace) : failing)(argv, options);
+    const rules = new NodeRules({ run, logger: quiet });
+    await rules.tool(never);
+    saves = false;
+    assert.equal((await rules.write(rulesetsOf([web, six]), never)).how, 'restore');
+    const written = await savedRules(node.namespace, backEnd);
+    assert.match(written, new RegExp(`^-A ${webChain} .*--probability 0.33333`, 'm'));
+    saves = true;
+    assert.notDeepEqual(await rules.repair(never), [], 'stale chains, and jumps that stand twice');
+    assert.equal(await savedRules(node.namespace, backEnd), await savedAfterLoad(t, backEnd, rulesetsOf([web, six])));
+  });
+
+  on('what kube-proxy left goes with the first write, and what the kubelet keeps stays', async (t) => {
+    const node = await nodeOf(t, backEnd);
+    const load = (text: string) => node.namespace.must(`iptables-${backEnd}-restore`, ['--noflush'], text);
+    await load(KUBELET_RULES);
+    const before = await node.namespace.must(`iptables-${backEnd}-save`, ['-t', 'mangle']);
+    for (const text of [kubeProxyStart(), OUTDATED_RULES]) await load(text);
+    await node.rules.write(rulesetsOf([web, six]), never);
+    const saved = await savedRules(node.namespace, backEnd);
+    assert.doesNotMatch(saved, /KUBE-PROXY-CANARY|KUBE-XLB-|ABCDEFGHIJKLMNOP/);
+    assert.match(saved, /^-A OUTPUT -j KUBE-FIREWALL$/m);
+    const bare = (text: string): string => text.replace(/^#.*$/gm, '');
+    assert.equal(bare(await node.namespace.must(`iptables-${backEnd}-save`, ['-t', 'mangle'])), bare(before));
   });
 
   on('the old chains of the userspace proxy are removed once', async (t) => {
