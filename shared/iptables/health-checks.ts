@@ -2,8 +2,7 @@
 // for a service whose external policy is Local, and with what. As kube-proxy answers it.
 
 import { compareText } from '../json.ts';
-import { holds } from './addresses.ts';
-import { allowedRanges, nodeAddressesWithPorts } from './node-chains.ts';
+import { listeningAddresses } from './node-chains.ts';
 import type { HealthCheck } from './ruleset.ts';
 import { selectReadyHere } from './select.ts';
 import type { ProxyService } from './service.ts';
@@ -23,12 +22,4 @@ export function answeredHealthChecks(situation: Situation, services: readonly Se
   const sorted = [...services].sort((a, b) => a.port - b.port || compareText(a.namespace, b.namespace) || compareText(a.name, b.name));
   const first = sorted.filter(({ port }, index) => sorted[index - 1]?.port !== port);
   return first.flatMap((health) => listeningAddresses(situation).map((address) => ({ address, ...health })));
-}
-
-/** Every address of the node, or those at which its node ports are allowed. */
-function listeningAddresses(situation: Situation): string[] {
-  const [every, loopback] = situation.family === 'IPv4' ? ['0.0.0.0', '127.0.0.1'] : ['::', '::1'];
-  const allowed = allowedRanges(situation);
-  if (allowed === null) return [every];
-  return [...nodeAddressesWithPorts(situation), ...(allowed.some((range) => holds(range, loopback)) ? [loopback] : [])];
 }

@@ -112,8 +112,16 @@ function nodePortDestinations(situation: Situation): Pick<RuleParts, 'destinatio
   return [...new Set([...nodeAddressesWithPorts(situation), ...localhost])].map((destination) => ({ destination }));
 }
 
+/** Where a port of the node is listened at: every address (`0.0.0.0`, `::`), or those at which its node ports are allowed. */
+export function listeningAddresses(situation: Situation): string[] {
+  const [every, loopback] = situation.family === 'IPv4' ? ['0.0.0.0', '127.0.0.1'] : ['::', '::1'];
+  const allowed = allowedRanges(situation);
+  if (allowed === null) return [every];
+  return [...nodeAddressesWithPorts(situation), ...(allowed.some((range) => holds(range, loopback)) ? [loopback] : [])];
+}
+
 /** The node's own addresses, as the cluster knows them, that node ports are served at. */
-export function nodeAddressesWithPorts(situation: Situation): string[] {
+function nodeAddressesWithPorts(situation: Situation): string[] {
   const { family, node } = situation;
   const allowed = allowedRanges(situation);
   const addresses = [...new Set([...node.internalIPs, ...node.externalIPs])].filter((address) => familyOf(address) === family);
@@ -121,7 +129,7 @@ export function nodeAddressesWithPorts(situation: Situation): string[] {
 }
 
 /** Where node ports are allowed; null: at every address. */
-export function allowedRanges({ family, options }: Situation): string[] | null {
+function allowedRanges({ family, options }: Situation): string[] | null {
   const ranges = options.nodePortAddresses?.filter((range) => familyOf(range) === family) ?? null;
   return ranges === null || ranges.some((range) => range.endsWith('/0')) ? null : ranges;
 }

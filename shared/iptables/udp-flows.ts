@@ -3,11 +3,11 @@
 
 import { compareText } from '../json.ts';
 import { addressPort } from './addresses.ts';
-import { nodeAddressesWithPorts } from './node-chains.ts';
+import { listeningAddresses } from './node-chains.ts';
 import type { TrafficPolicy } from './service.ts';
 import type { ServiceView } from './service-view.ts';
 
-/** `address:port` of a UDP service (a node port with the node's address), and `address:port` of its endpoints here, sorted. */
+/** `address:port` of a UDP service (a node port at every address: `0.0.0.0:30053`, `[::]:30053`), and `address:port` of its endpoints here, sorted. */
 export type UdpFlow = readonly [place: string, targets: readonly string[]];
 
 /** Where the addresses of a service's port lead; none for other protocols. */
@@ -15,7 +15,7 @@ export function udpFlows(view: ServiceView): UdpFlow[] {
   const { port, service, situation } = view;
   if (port.protocol !== 'UDP') return [];
   const outside = [...view.externalIPs, ...view.loadBalancerIPs].map((address) => addressPort(address, port.port));
-  const onNode = port.nodePort === 0 ? [] : nodeAddressesWithPorts(situation).map((address) => addressPort(address, port.nodePort));
+  const onNode = port.nodePort === 0 ? [] : listeningAddresses(situation).map((address) => addressPort(address, port.nodePort));
   const inside = view.clusterIPs.map((address) => addressPort(address, port.port));
   return [
     ...inside.map((place): UdpFlow => [place, targetsOf(view, [service.internalPolicy])]),

@@ -5,7 +5,7 @@ import { errorMessage, HeadgateError } from '../../shared/error.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { RunProgram } from '../run-program.ts';
 
-/** Service address -> its serving endpoints on this node, as in `ProxyState`: `172.30.0.10:53`, `[fd00::10]:53`. */
+/** Service address -> its serving endpoints on this node, as in `ProxyState`: `172.30.0.10:53`, `[fd00::10]:53`, `0.0.0.0:30053`. */
 export type UdpServices = ReadonlyMap<string, readonly string[]>;
 
 /** All flows of a service address that one source answers. */
@@ -76,15 +76,18 @@ export class ConntrackCleaner {
 }
 
 /**
- * The flows in `conntrack -L` output to delete: to a service address that is due, answered by what is not one of its serving endpoints. Of
- * a service that is gone, flows that nothing translated stay: they belong to whoever has the address now.
+ * The flows in `conntrack -L` output to delete: to a service address that is due, answered by what is not one of its serving endpoints. A
+ * node port at every address is known by the port alone, as kube-proxy has it: which addresses the node has may change at any time. Of a
+ * service that is gone, flows that nothing translated stay: they belong to whoever has the address now.
  */
 export function staleFlows(listed: string, due: ReadonlySet<string>, services: UdpServices): UdpFlow[] {
   const flows = new Map<string, UdpFlow>();
   for (const line of listed.split('\n')) {
     const flow = parseFlow(line);
-    if (flow === null || !due.has(flow.service)) continue;
-    const serving = services.get(flow.service) ?? [flow.service];
+    if (flow === null) continue;
+    const place = due.has(flow.service) || services.has(flow.service) ? flow.service : everyAddress(flow.service);
+    if (!due.has(place)) continue;
+    const serving = services.get(place) ?? [flow.service];
     if (!serving.includes(flow.source)) flows.set(`${flow.service} ${flow.source}`, flow);
   }
   return [...flows.values()];
@@ -95,6 +98,12 @@ function parseFlow(line: string): UdpFlow | null {
   const service = joinAddress(values('dst')[0], values('dport')[0]);
   const source = joinAddress(values('src')[1], values('sport')[1]);
   return service === null || source === null ? null : { service, source };
+}
+
+/** The place of a node port that answers at every address. */
+function everyAddress(service: string): string {
+  const [address, port] = splitAddress(service);
+  return address.includes(':') ? `[::]:${port}` : `0.0.0.0:${port}`;
 }
 
 /** `address:port`, IPv6 in brackets. */

@@ -5,13 +5,14 @@ import { TABLES } from '../../shared/iptables/ruleset.ts';
 import { joinAddress } from './conntrack.ts';
 import type { SavedRules } from './save.ts';
 
-const SERVED = /^(?=.*-p udp )-d (\S+?)\/(?:32|128) .*--dport (\d+)\b.* -j KUBE-(?:SVC|SVL|EXT|FW)-\S+$/;
+const SERVED = /^(?:-d (\S+?)\/(?:32|128) )?-p udp .*--dport (\d+)\b.* -j KUBE-(?:SVC|SVL|EXT|FW)-\S+$/;
 
-/** `address:port` of each, IPv6 in brackets. Node ports have no address in the rules and are not among them. */
-export function udpAddresses({ tables }: SavedRules): string[] {
+/** `address:port` of each, IPv6 in brackets; a node port, whose rule names no address, is one at every address: `0.0.0.0:30053`. */
+export function udpAddresses({ family, tables }: SavedRules): string[] {
+  const every = family === 'IPv4' ? '0.0.0.0' : '::';
   const rules = TABLES.flatMap((table) => [...tables[table].chains.values()].flat());
   return rules.flatMap((rule) => {
-    const [, address, port] = SERVED.exec(rule) ?? [];
+    const [, address = every, port] = SERVED.exec(rule) ?? [];
     return joinAddress(address, port) ?? [];
   });
 }

@@ -15,7 +15,7 @@ import { endpointsOf, node as clusterNode, proxyFiles, state } from '../function
 import { never, quiet, runIn, settleOn } from '../sidecar/iptables/rulesets.ts';
 import { Namespace, namespacesMissing, type Question, type Reply } from './namespace.ts';
 
-/** Who has which address. Of the services' addresses the last byte of `zero` is 0. */
+/** Who has which address. `unknown` is one of the node that the cluster does not know. Of the services' addresses the last byte of `zero` is 0. */
 export const ADDRESSES = {
   IPv4: {
     family: 'IPv4',
@@ -26,6 +26,7 @@ export const ADDRESSES = {
     stranger: '203.0.114.2',
     node: '192.168.0.2',
     node2: '192.168.9.2',
+    unknown: '192.168.77.7',
     web: '172.30.0.41',
     other: '172.30.0.42',
     zero: '172.30.1.0',
@@ -44,8 +45,9 @@ export const ADDRESSES = {
     client: 'fd00:203::2',
     stranger: 'fdfe:204::2',
     node: 'fd00:192::2',
-    // As this one and `stranger` are less like all the others, no packet's source is chosen to be one of them.
+    // As these and `stranger` are less like all the others, no packet's source is chosen to be one of them.
     node2: 'fdff:9::2',
+    unknown: 'fdff:77::7',
     web: 'fd00:30::129',
     other: 'fd00:30::12a',
     zero: 'fd00:30::',
@@ -121,7 +123,7 @@ export class ServiceNetwork {
 
   async #link(): Promise<void> {
     const node = this.at('node');
-    await node.becomeNode(...NODE_ADDRESSES);
+    await node.becomeNode(...NODE_ADDRESSES, ADDRESSES.IPv4.unknown, ADDRESSES.IPv6.unknown);
     // Otherwise a client is told only now and then that a port cannot be reached.
     const limits = ['net/ipv4/icmp_ratelimit', 'net/ipv6/icmp/ratelimit'].map((name) => `/proc/sys/${name}`);
     await Promise.all([...this.#places.values()].map((place) => place.must('tee', limits, '0')));

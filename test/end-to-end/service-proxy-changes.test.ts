@@ -84,13 +84,15 @@ onNodes('UDP over changes', (network, at) => {
   const near = endpoint(at.near, { node: 'n1' });
   const far = endpoint(at.far, { node: 'n2' });
   const serve = (...endpoints: readonly Endpoint[]): Promise<void> =>
-    network().serve([service53], { 'ns1/svc1': [subset([port('dns', 53, 'UDP')], endpoints, at.family)] });
+    network().serve([service53], { 'ns1/svc1': [subset([port('dns', 53, 'UDP')], endpoints, at.family)] }, { localhostNodePorts: true });
   const doors: readonly (readonly [place: Place, address: string, port: number, fromPort: number])[] = [
     ['idle', at.web, 53, 4_001],
     ['client', at.external, 53, 4_002],
     ['client', at.node, 30_053, 4_003],
     ['client', at.node2, 30_053, 4_004],
-    ['node', at.web, 53, 4_005],
+    ['client', at.unknown, 30_053, 4_005],
+    ['node', at.web, 53, 4_006],
+    ...(at.family === 'IPv4' ? [['node', '127.0.0.1', 30_053, 4_007] as const] : []),
   ];
   /** One datagram through each door, always from the same port: what it reached. */
   const datagrams = (): Promise<string[]> =>
@@ -120,9 +122,10 @@ onNodes('UDP over changes', (network, at) => {
     await network().restartSidecar();
     await serve(far);
     assert.deepEqual(await datagrams(), faraway, 'after a restart of the sidecar');
+    await network().restartSidecar();
     await network().serve([], {});
     const after = await datagrams();
-    assert.ok(!after.includes(faraway[0] ?? ''), `from one endpoint to no service: ${after.join()}`);
+    assert.ok(!after.includes(faraway[0] ?? ''), `deleted while no sidecar ran: ${after.join()}`);
   });
 });
 

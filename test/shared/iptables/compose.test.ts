@@ -152,15 +152,15 @@ test('UDP addresses name where they may lead on this node', () => {
   });
   const empty = service({ name: 'empty', clusterIPs: ['172.30.0.50'], ports: [{ port: 53, protocol: 'UDP' }] });
   const pods = subset([port('dns', 5353, 'UDP')], [endpoint('10.180.0.1', { node: 'n1' }), endpoint('10.180.0.2')]);
-  const { udp } = composeProxy(filesOf([dns, empty], { 'ns1/svc1': [pods] }), 'n1');
+  const udpWith = (nodePortAddresses: readonly string[]): unknown[] => [
+    ...composeProxy(filesOf([dns, empty], { 'ns1/svc1': [pods] }, { nodePortAddresses }), 'n1').udp,
+  ];
   const all = ['10.180.0.1:5353', '10.180.0.2:5353'];
-  assert.deepEqual(
-    [...udp],
-    [
-      ['172.30.0.41:53', ['10.180.0.1:5353']],
-      ['172.30.0.50:53', []],
-      ['192.168.0.2:30053', all],
-      ['198.51.100.1:53', all],
-    ],
-  );
+  assert.deepEqual(udpWith([])[0], ['0.0.0.0:30053', all]);
+  assert.deepEqual(udpWith(['192.168.0.0/16']), [
+    ['172.30.0.41:53', ['10.180.0.1:5353']],
+    ['172.30.0.50:53', []],
+    ['192.168.0.2:30053', all],
+    ['198.51.100.1:53', all],
+  ]);
 });

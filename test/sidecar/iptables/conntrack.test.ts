@@ -35,6 +35,19 @@ test('of a service that is gone the translated flows go', () => {
   ]);
 });
 
+test('a node port at every address is known by its port, unless the address is another service', () => {
+  const flow = (address: string, source: string): string =>
+    `udp 17 29 src=203.0.113.2 dst=${address} sport=4001 dport=30053 src=${source} dst=203.0.113.2 sport=53 dport=4001 use=1`;
+  const flows = [flow('192.168.0.2', '10.0.0.1'), flow('192.168.7.7', '10.0.0.2'), flow('172.30.0.12', '10.0.0.3')].join('\n');
+  const services = new Map([
+    ['0.0.0.0:30053', ['10.0.0.1:53']],
+    ['172.30.0.12:30053', ['10.0.0.3:53']],
+  ]);
+  const due = new Set(['0.0.0.0:30053']);
+  assert.deepEqual(staleFlows(flows, due, services), [{ service: '192.168.7.7:30053', source: '10.0.0.2:53' }]);
+  assert.equal(staleFlows(flows, due, new Map()).length, 3, 'gone');
+});
+
 test('services that did not change are not looked at', async () => {
   const ran: string[] = [];
   const cleaner = new ConntrackCleaner(fake(ran), quiet);
