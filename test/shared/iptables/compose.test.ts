@@ -152,7 +152,7 @@ test('UDP addresses name where they may lead on this node', () => {
   });
   const empty = service({ name: 'empty', clusterIPs: ['172.30.0.50'], ports: [{ port: 53, protocol: 'UDP' }] });
   const pods = subset([port('dns', 5353, 'UDP')], [endpoint('10.180.0.1', { node: 'n1' }), endpoint('10.180.0.2')]);
-  const udpWith = (nodePortAddresses: readonly string[]): unknown[] => [
+  const udpWith = (nodePortAddresses: string[]): unknown[] => [
     ...composeProxy(filesOf([dns, empty], { 'ns1/svc1': [pods] }, { nodePortAddresses }), 'n1').udp,
   ];
   const all = ['10.180.0.1:5353', '10.180.0.2:5353'];
