@@ -17,14 +17,14 @@ import { until } from '../fixtures/poll.ts';
 import { runToEnd, StartedCommand } from './command.ts';
 import { askThrough, type Asked, type Reply } from './door.ts';
 import { clusterManifests, type Manifest, NODE, NODE_ADDRESS, POD_NETWORK } from './manifests.ts';
-import { Namespace } from './namespace.ts';
+import { Namespace, type Output } from './namespace.ts';
 import { leftOvers } from './state-folder.ts';
 
 export const HTTP_PORT = 8000;
 export const HTTPS_PORT = 8443;
 const STATS_PORT = 8936;
-const FUNCTIONS_PORT = 9000;
-const SIDECAR_PORT = 9100;
+export const FUNCTIONS_PORT = 9000;
+export const SIDECAR_PORT = 9100;
 
 const LAUNCHER = fileURLToPath(new URL('../../infra/cli/headgate.mjs', import.meta.url));
 /** Two cores, shared with other tests. */
@@ -41,6 +41,9 @@ export interface SidecarStart {
   /** Default: the node's. */
   readonly state?: string;
   readonly node?: string;
+  /** Default: where the functions listen. */
+  readonly stream?: string;
+  readonly flags?: readonly string[];
 }
 
 /** Runs a test with a system of its own; everything is gone afterwards, and a failure prints what the commands said. */
@@ -118,9 +121,10 @@ export class WholeSystem {
     await rename(this.file('next.json'), this.file('cluster/cluster.json'));
   }
 
-  async functions(): Promise<StartedCommand> {
+  /** Starts the functions, at this address inside the namespace. */
+  async functions(host = '127.0.0.1'): Promise<StartedCommand> {
     const files = ['--token-file', this.file('token'), '--sealing-key', this.file('sealing-key'), '--options', this.file('options.yaml')];
-    const listen = ['--listen', `127.0.0.1:${FUNCTIONS_PORT}`, '--cluster', this.file('cluster'), '--store', this.store];
+    const listen = ['--listen', `${host}:${FUNCTIONS_PORT}`, '--cluster', this.file('cluster'), '--store', this.store];
     const functions = this.#start('serve', [process.execPath, LAUNCHER, 'serve', ...listen, ...files]);
     await this.until('functions serve', () => functions.said.includes('Serving on'));
     return functions;
@@ -128,8 +132,8 @@ export class WholeSystem {
 
   /** Starts the sidecar; what becomes of it is for the caller to see. */
   sidecar(start: SidecarStart = {}): StartedCommand {
-    const { haproxy, reloadScript, programs, roles, state = this.state, node = NODE } = start;
-    const stream = ['--stream', `ws://127.0.0.1:${FUNCTIONS_PORT}/stream`, '--node', node];
+    const { haproxy, reloadScript, programs, roles, state = this.state, node = NODE, flags = [] } = start;
+    const stream = ['--stream', start.stream ?? `ws://127.0.0.1:${FUNCTIONS_PORT}/stream`, '--node', node];
     const files = ['--state', state, '--token-file', this.file('token'), '--sealing-key', this.file('sealing-key')];
     const argv = [
       ...stream,
@@ -138,6 +142,7 @@ export class WholeSystem {
       ...(haproxy === undefined ? [] : ['--haproxy', haproxy]),
       ...(reloadScript === undefined ? [] : ['--reload-script', reloadScript]),
       ...(roles === undefined ? [] : ['--roles', roles]),
+      ...flags,
     ];
     const path = process.env['PATH'] ?? '';
     return this.#start(
@@ -145,6 +150,16 @@ export class WholeSystem {
       [process.execPath, LAUNCHER, 'sidecar', ...argv],
       programs === undefined ? path : `${programs}${delimiter}${path}`,
     );
+  }
+
+  /** Starts a program inside the namespace. */
+  start(name: string, argv: readonly string[]): StartedCommand {
+    return this.#start(name, argv);
+  }
+
+  /** `headgate sidecar --cleanup` inside the namespace; what it said, and its exit code. */
+  cleanUp(): Promise<Output> {
+    return this.#namespace.run(process.execPath, [LAUNCHER, 'sidecar', '--cleanup']);
   }
 
   #start(name: string, argv: readonly string[], path = process.env['PATH'] ?? ''): StartedCommand {
