@@ -31,6 +31,7 @@ export class ReconcileLoop {
   #due: string | null = 'start';
   #failures = 0;
   #problem: string | null = null;
+  /** Both on the clock that only goes forward: one that is set back would stop all looks. */
   #retryAt = 0;
   #resyncAt = 0;
   #ended: Promise<void> = Promise.resolve();
@@ -78,25 +79,26 @@ export class ReconcileLoop {
   }
 
   async #run(): Promise<void> {
-    this.#resyncAt = Date.now() + this.#timings.resyncMs;
+    this.#resyncAt = performance.now() + this.#timings.resyncMs;
     while (!this.#closing.signal.aborted) {
       this.#alarm = new AbortController();
       await this.#look();
       if (this.#closing.signal.aborted) return;
-      const wait = this.#due === null ? this.#timings.lookMs : Math.min(this.#timings.lookMs, Math.max(0, this.#retryAt - Date.now()));
+      const wait =
+        this.#due === null ? this.#timings.lookMs : Math.min(this.#timings.lookMs, Math.max(0, this.#retryAt - performance.now()));
       await sleep(wait, undefined, { signal: this.#alarm.signal }).catch(() => undefined);
     }
   }
 
   async #look(): Promise<void> {
-    const now = Date.now();
+    const now = performance.now();
     if (now < this.#retryAt) return;
     const trigger = this.#due ?? (now >= this.#resyncAt ? 'resync' : null);
     this.#due = null;
     const { triggers } = this.#options;
     try {
       this.#succeeded(await (trigger === null ? triggers.serveMarks() : triggers.reconcile(trigger)));
-      if (trigger !== null) this.#resyncAt = Date.now() + this.#timings.resyncMs;
+      if (trigger !== null) this.#resyncAt = performance.now() + this.#timings.resyncMs;
     } catch (thrown) {
       this.#failed(thrown, trigger);
     }
@@ -119,7 +121,7 @@ export class ReconcileLoop {
     this.#failures += 1;
     this.#problem = problem;
     // What changed while it failed may have mended it: that is looked at without a wait.
-    if (this.#due === null) this.#retryAt = Date.now() + backoffMs(this.#failures, this.#timings.retry, Math.random());
+    if (this.#due === null) this.#retryAt = performance.now() + backoffMs(this.#failures, this.#timings.retry, Math.random());
     this.#due ??= trigger;
   }
 }

@@ -7,7 +7,7 @@ import { canonicalJson } from '../shared/json.ts';
 import type { Role } from '../shared/role.ts';
 import type { KeptContent, RefusedContent, RoleRecord } from './last-known-good.ts';
 
-/** Tries of one content that failed in a row, and when it may be tried again (ms since the epoch). */
+/** Tries of one content that failed in a row, and when it may be tried again (ms on the caller's clock). */
 export interface Failure {
   readonly count: number;
   readonly retryAt: number;
@@ -22,7 +22,7 @@ export interface Progress {
   readonly failures: ReadonlyMap<Digest, Failure>;
 }
 
-/** `apply` a content, or `wait` until a time (ms since the epoch; null: until something changes). */
+/** `apply` a content, or `wait` until a time (ms on the caller's clock; null: until something changes). */
 export type Step = { readonly do: 'apply'; readonly kept: KeptContent } | { readonly do: 'wait'; readonly until: number | null };
 
 /**

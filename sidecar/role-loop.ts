@@ -56,6 +56,7 @@ export class RoleLoop {
   #applied: Result | null = null;
   #verdict: Result | null = null;
   #alarm = new AbortController();
+  /** Like all times here on the clock that only goes forward: after one that is set back nothing would be tried again. */
   #driftDue = 0;
   #ended: Promise<void> = Promise.resolve();
 
@@ -105,7 +106,7 @@ export class RoleLoop {
 
   async #run(): Promise<void> {
     const { logger, timings } = this.#options;
-    this.#driftDue = Date.now() + timings.driftMs;
+    this.#driftDue = performance.now() + timings.driftMs;
     while (!this.#closing.signal.aborted) {
       this.#alarm = new AbortController();
       try {
@@ -113,17 +114,22 @@ export class RoleLoop {
       } catch (thrown) {
         // Only the node's own disk gets here: what cannot be remembered is tried again.
         logger.error({ role: this.role, error: errorMessage(thrown) }, `the state of ${this.role} could not be kept`);
-        await this.#sleepUntil(Date.now() + backoffMs(1, timings.retry, Math.random()));
+        await this.#sleepUntil(performance.now() + backoffMs(1, timings.retry, Math.random()));
       }
     }
   }
 
   async #step(): Promise<void> {
     const record = this.#options.memory.record(this.role);
-    const step = nextStep(this.role, record, { running: this.#running, settled: this.#settled, failures: this.#failures }, Date.now());
+    const step = nextStep(
+      this.role,
+      record,
+      { running: this.#running, settled: this.#settled, failures: this.#failures },
+      performance.now(),
+    );
     if (step.do === 'apply') return this.#apply(step.kept);
     if (record.wanted !== null) await this.#confirm(record.wanted);
-    if (this.#driftDue <= Date.now()) await this.#repairDrift();
+    if (this.#driftDue <= performance.now()) await this.#repairDrift();
     await this.#sleepUntil(Math.min(step.until ?? Number.POSITIVE_INFINITY, this.#driftDue));
   }
 
@@ -155,7 +161,7 @@ export class RoleLoop {
   }
 
   async #attempt(kept: KeptContent): Promise<RoleOutcome> {
-    const started = Date.now();
+    const started = performance.now();
     try {
       const applier = await this.#openApplier();
       const { memory, sealingKeys } = this.#options;
@@ -168,7 +174,7 @@ export class RoleLoop {
     } catch (thrown) {
       if (thrown instanceof HeadgateError && thrown.code === 'blob-lost') this.#options.onLostBlob();
       const stage = thrown instanceof HeadgateError ? thrown.stage : 'apply';
-      return { outcome: 'failed', how: null, stage, message: errorMessage(thrown), durationMs: Date.now() - started };
+      return { outcome: 'failed', how: null, stage, message: errorMessage(thrown), durationMs: Math.round(performance.now() - started) };
     }
   }
 
@@ -187,7 +193,7 @@ export class RoleLoop {
       if (!current.includes(failed)) this.#failures.delete(failed);
     }
     const count = (this.#failures.get(content)?.count ?? 0) + 1;
-    this.#failures.set(content, { count, retryAt: Date.now() + backoffMs(count, this.#options.timings.retry, Math.random()) });
+    this.#failures.set(content, { count, retryAt: performance.now() + backoffMs(count, this.#options.timings.retry, Math.random()) });
   }
 
   async #remember(kept: KeptContent, result: Result): Promise<void> {
@@ -222,7 +228,7 @@ export class RoleLoop {
 
   async #repairDrift(): Promise<void> {
     const { logger, metrics, timings } = this.#options;
-    this.#driftDue = Date.now() + timings.driftMs;
+    this.#driftDue = performance.now() + timings.driftMs;
     if (this.#running === null) return;
     try {
       const { repaired } = await (await this.#openApplier()).repairDrift(this.#closing.signal);
@@ -234,7 +240,7 @@ export class RoleLoop {
   }
 
   async #sleepUntil(time: number): Promise<void> {
-    const ms = Math.min(Math.max(0, time - Date.now()), this.#options.timings.driftMs);
+    const ms = Math.min(Math.max(0, time - performance.now()), this.#options.timings.driftMs);
     // Woken before it was time: nothing to do about that but look again.
     await sleep(ms, undefined, { signal: this.#alarm.signal }).catch(() => undefined);
   }

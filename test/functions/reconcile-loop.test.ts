@@ -75,6 +75,15 @@ test('it reconciles when nothing has for a while', async (t) => {
   await until('two resyncs', () => calls.filter((call) => call === 'resync').length >= 2);
 });
 
+test('a clock that is set back does not keep what failed from being tried again', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 1_900_000_000_000 });
+  const { loop, calls, state } = world(t);
+  state.problem = 'no';
+  state.duringCall = () => t.mock.timers.setTime(1_900_000_000_000 - calls.length * 3_600_000);
+  loop.start();
+  await until('three tries', () => calls.length >= 3);
+});
+
 test('a caller hears of its failure, which is remembered', async (t) => {
   const { loop, state } = world(t);
   assert.deepEqual(await loop.reconcile('http'), PUBLISHED);

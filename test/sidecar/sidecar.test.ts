@@ -185,6 +185,18 @@ test('content that is refused for the first time at a restart falls back too', a
   );
 });
 
+test('what failed is tried again although the clock was set back', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 1_900_000_000_000 });
+  const { router, node, publish } = await world(t);
+  router.answer = () => {
+    t.mock.timers.setTime(1_900_000_000_000 - router.asked.length * 3_600_000);
+    return router.asked.length < 3 ? FAILED : APPLIED;
+  };
+  publish(FIRST);
+  await startNode(t, [router], node);
+  await until('it runs', () => router.running !== null);
+});
+
 test('what failed is tried again until it works', async (t) => {
   const { router, node, host, publish } = await world(t);
   let tries = 0;
