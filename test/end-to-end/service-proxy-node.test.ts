@@ -2,6 +2,8 @@
 // asked by load balancers, stopped and cleaned up.
 
 import assert from 'node:assert/strict';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { noHaproxy } from '../fixtures/run-haproxy.ts';
 import type { StartedCommand } from './command.ts';
@@ -45,6 +47,26 @@ test('beside a kube-proxy the router runs, and the service proxy once kube-proxy
     await system.untilAnswers(CLUSTER_IP, POD);
     await system.untilStatus('both roles run', isCurrent);
     assert.equal(await sidecar.stop(), 0);
+  }),
+);
+
+test('with an iptables that is too old the router runs, and the service proxy once there is a newer one', { skip }, () =>
+  withSystem(async (system) => {
+    await system.cluster(web, route('web', HOST, 'web'));
+    await system.functions();
+    const old = system.file('old');
+    await mkdir(old);
+    for (const name of ['iptables-nft-restore', 'iptables-legacy-restore']) {
+      await writeFile(join(old, name), '#!/bin/sh\necho "iptables-restore v1.8.2"\n', { mode: 0o755 });
+    }
+    system.sidecar({ programs: old });
+    await system.untilAnswers(HOST, POD);
+    const status = await system.untilStatus('the failure is known', (seen) => reported(seen, 'service-proxy') !== undefined);
+    const { outcome, stage, message } = reported(status, 'service-proxy') ?? {};
+    assert.deepEqual([outcome, stage], ['failed', 'check']);
+    assert.match(message ?? '', /^iptables 1\.8\.2 \(nft\) is too old; install iptables/);
+    await rm(old, { recursive: true });
+    await system.untilAnswers(CLUSTER_IP, POD);
   }),
 );
 
