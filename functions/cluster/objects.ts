@@ -83,6 +83,7 @@ export interface Service {
   readonly loadBalancerSourceRanges: readonly string[];
   readonly externalTrafficPolicy: string;
   readonly internalTrafficPolicy: string;
+  /** Read, not acted upon: the cluster turns it into hints on endpoints, and those count. */
   readonly trafficDistribution: string | null;
   /** 0: none. */
   readonly healthCheckNodePort: number;

@@ -57,7 +57,7 @@ function candidatesOf(service: ProxyService, { name }: ProxyPort, family: Family
 
 /**
  * Hints for this node hold only when every ready endpoint carries node hints and one names the node; else the same test on zones; else all may
- * be used.
+ * be used. A service's `trafficDistribution` acts through these hints alone: the cluster's endpoint-slice controller derives them from it.
  */
 function topologyOf(ready: readonly Candidate[], node: ProxyNode): (candidate: Candidate) => boolean {
   const named = (hints: 'hintNodes' | 'hintZones', value: string) => (candidate: Candidate) => candidate.endpoint[hints].includes(value);

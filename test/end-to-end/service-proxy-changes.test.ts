@@ -103,6 +103,9 @@ onNodes('UDP over changes', (network, at) => {
         return 'server' in reply ? reply.server : reply.error;
       }),
     );
+  const sendUntil = async (ended: AbortSignal): Promise<void> => {
+    while (!ended.aborted) await datagrams();
+  };
   const eachSays = (answer: string): string[] => doors.map(() => answer);
 
   test('the first datagram after the confirmation goes to the new endpoint', { skip: conntrackMissing }, async () => {
@@ -111,8 +114,12 @@ onNodes('UDP over changes', (network, at) => {
     await datagrams();
     await serve(near);
     assert.deepEqual(await datagrams(), nearby, 'from no service to one endpoint');
+    const confirmed = new AbortController();
+    const meanwhile = sendUntil(confirmed.signal);
     await serve(far);
-    assert.deepEqual(await datagrams(), faraway, 'from one endpoint to another');
+    confirmed.abort();
+    await meanwhile;
+    assert.deepEqual(await datagrams(), faraway, 'from one endpoint to another, under traffic');
     await serve();
     assert.deepEqual(await datagrams(), eachSays('ECONNREFUSED'), 'from one endpoint to none');
     await serve(near);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressPort } from '../../shared/iptables/addresses.ts';
-import { endpoint, port, service, subset, virtualIP } from '../functions/iptables/cluster.ts';
+import { endpoint, port, service, subset, terminating, virtualIP } from '../functions/iptables/cluster.ts';
 import { onNodes, REFUSED, SILENCE, TIMEOUT, UDP } from './service-network.ts';
 
 onNodes('traffic from outside', (network, at) => {
@@ -73,6 +73,12 @@ onNodes('traffic from outside', (network, at) => {
     assert.deepEqual(replies, [TIMEOUT, TIMEOUT, TIMEOUT]);
     assert.deepEqual(await network().askForAll('idle', at.external, 80, [addressPort(at.far, 80)]), [at.idle]);
     assert.deepEqual(await network().askForAll('node', at.node, 30_080, [addressPort(at.far, 80)]), [at.node]);
+  });
+
+  test('under the external policy Local an endpoint of the node that terminates serves while no other of the node is ready', async () => {
+    await network().serve([local], served(terminating(at.near, { node: 'n1' }), far));
+    for (const door of doors) assert.deepEqual(await network().askForAll('client', ...door, one), [at.client]);
+    assert.deepEqual(await network().askForAll('idle', at.external, 80, [addressPort(at.far, 80)]), [at.idle]);
   });
 
   const guarded = { ...web, loadBalancerSourceRanges: [` ${at.clientRange}`] };
