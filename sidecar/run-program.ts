@@ -3,11 +3,14 @@
 
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { Readable, type Writable } from 'node:stream';
 import { errnoCode, HeadgateError } from '../shared/error.ts';
 
 export interface ProgramOptions {
-  /** Given on standard input, which is then closed; without it standard input is empty. */
-  readonly input?: string | Uint8Array;
+  /** Given on standard input, which is then closed; several pieces one after the other as they are read. Without it standard input is empty. */
+  readonly input?: string | Uint8Array | Iterable<string>;
+  /** Takes each line of standard output, without its end; nothing of it is kept then. */
+  readonly onLine?: (line: string) => void;
   /** Aborting kills the program; the call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   /** Milliseconds until it is killed; default 60,000. */
@@ -52,11 +55,12 @@ export async function runProgram(argv: readonly string[], options: ProgramOption
     ...(options.workingDirectory === undefined ? {} : { cwd: options.workingDirectory }),
     ...(options.environment === undefined ? {} : { env: { ...process.env, ...options.environment } }),
   });
-  const stdout = keepOutput(child.stdout, outputLimit);
+  const { onLine } = options;
+  const stdout = onLine === undefined ? keepOutput(child.stdout, outputLimit) : passLines(child.stdout, onLine);
   const stderr = keepOutput(child.stderr, outputLimit);
   // A program that ends without reading all of its input breaks the pipe: its exit status says what that meant.
   child.stdin.on('error', () => undefined);
-  child.stdin.end(options.input);
+  giveInput(child.stdin, options.input);
   const ended = new Promise<number>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, by) => resolve(code ?? 128 + (by === null ? 0 : constants.signals[by])));
@@ -77,7 +81,37 @@ function startError(program: string, timeoutMs: number, timedOut: boolean, cause
     : new HeadgateError('program-not-run', 'apply', `${program} cannot be started`, { cause });
 }
 
-function keepOutput(stream: NodeJS.ReadableStream, limit: number): { text(): string; truncated(): boolean } {
+function giveInput(stdin: Writable, input: ProgramOptions['input']): void {
+  if (input === undefined || typeof input === 'string' || input instanceof Uint8Array) stdin.end(input);
+  else Readable.from(input).pipe(stdin);
+}
+
+/** Each line is a string of its own, so that whoever keeps a part of one does not keep all that came with it. */
+function passLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void): Output {
+  let rest = Buffer.alloc(0);
+  stream.on('data', (chunk: Buffer) => {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let from = 0;
+    for (let to = bytes.indexOf(LINE_FEED); to !== -1; to = bytes.indexOf(LINE_FEED, from)) {
+      onLine(bytes.toString('utf8', from, to));
+      from = to + 1;
+    }
+    rest = Buffer.from(bytes.subarray(from));
+  });
+  stream.on('end', () => {
+    if (rest.length > 0) onLine(rest.toString('utf8'));
+  });
+  return { text: () => '', truncated: () => false };
+}
+
+const LINE_FEED = 10;
+
+interface Output {
+  text(): string;
+  truncated(): boolean;
+}
+
+function keepOutput(stream: NodeJS.ReadableStream, limit: number): Output {
   const kept: Buffer[] = [];
   let seen = 0;
   stream.on('data', (chunk: Buffer) => {

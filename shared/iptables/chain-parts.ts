@@ -22,46 +22,16 @@ export function packChains(chains: readonly Chain[]): ChainPart {
   };
 }
 
-/** As a map of all chains, in order: for going through them. To ask for one by its name goes through them, too. */
-export class ChainParts implements ReadonlyMap<string, readonly Rule[]> {
-  readonly base: ReadonlyMap<string, readonly Rule[]>;
-  readonly parts: readonly ChainPart[];
-
-  constructor(base: ReadonlyMap<string, readonly Rule[]>, parts: readonly ChainPart[]) {
-    this.base = base;
-    this.parts = parts.filter(({ chains }) => chains > 0);
-  }
-
-  get size(): number {
-    return this.parts.reduce((count, { chains }) => count + chains, this.base.size);
-  }
-
-  get(chain: string): readonly Rule[] | undefined {
-    const known = this.base.get(chain);
-    if (known !== undefined) return known;
-    for (const [name, rules] of this) if (name === chain) return rules;
-    return undefined;
-  }
-
-  has(chain: string): boolean {
-    return this.get(chain) !== undefined;
-  }
-
-  *keys(): Generator<string, undefined> {
-    yield* this.base.keys();
-    for (const line of linesOf(this.parts)) yield nameOf(line);
-  }
+/** Chains with their rules that are unpacked when they are asked for. */
+export abstract class UnpackedChains implements ReadonlyMap<string, readonly Rule[]> {
+  abstract get size(): number;
+  abstract get(chain: string): readonly Rule[] | undefined;
+  abstract has(chain: string): boolean;
+  abstract keys(): Generator<string, undefined>;
+  abstract entries(): Generator<[string, readonly Rule[]], undefined>;
 
   *values(): Generator<readonly Rule[], undefined> {
-    for (const [, rules] of this) yield rules;
-  }
-
-  *entries(): Generator<[string, readonly Rule[]], undefined> {
-    yield* this.base;
-    for (const line of linesOf(this.parts)) {
-      const [name = '', ...rules] = line.split('\t');
-      yield [name, rules];
-    }
+    for (const [, rules] of this.entries()) yield rules;
   }
 
   [Symbol.iterator](): Generator<[string, readonly Rule[]], undefined> {
@@ -69,8 +39,56 @@ export class ChainParts implements ReadonlyMap<string, readonly Rule[]> {
   }
 
   forEach(each: (rules: readonly Rule[], chain: string, map: ReadonlyMap<string, readonly Rule[]>) => void): void {
-    for (const [chain, rules] of this) each(rules, chain, this);
+    for (const [chain, rules] of this.entries()) each(rules, chain, this);
   }
+}
+
+/** All chains of a table, in order: for going through them. To ask for one by its name goes through them, too. */
+export class ChainParts extends UnpackedChains {
+  readonly base: ReadonlyMap<string, readonly Rule[]>;
+  readonly parts: readonly ChainPart[];
+
+  constructor(base: ReadonlyMap<string, readonly Rule[]>, parts: readonly ChainPart[]) {
+    super();
+    this.base = base;
+    this.parts = parts.filter(({ chains }) => chains > 0);
+  }
+
+  override get size(): number {
+    return this.parts.reduce((count, { chains }) => count + chains, this.base.size);
+  }
+
+  override get(chain: string): readonly Rule[] | undefined {
+    const known = this.base.get(chain);
+    if (known !== undefined) return known;
+    for (const [name, rules] of this.entries()) if (name === chain) return rules;
+    return undefined;
+  }
+
+  override has(chain: string): boolean {
+    return this.get(chain) !== undefined;
+  }
+
+  override *keys(): Generator<string, undefined> {
+    yield* this.base.keys();
+    for (const line of linesOf(this.parts)) yield nameOf(line);
+  }
+
+  override *entries(): Generator<[string, readonly Rule[]], undefined> {
+    yield* this.base;
+    for (const line of linesOf(this.parts)) {
+      const [name = '', ...rules] = line.split('\t');
+      yield [name, rules];
+    }
+  }
+}
+
+/** The chains, and others beside them. */
+export function withOthers(chains: TableState['chains'], others: TableState['chains']): TableState['chains'] {
+  if (others.size === 0) return chains;
+  return chains instanceof ChainParts
+    ? new ChainParts(new Map([...chains.base, ...others]), chains.parts)
+    : new Map([...chains, ...others]);
 }
 
 /** Both without the parts that they share: what is left may differ. */

@@ -39,10 +39,9 @@ function tableText(table: Table, state: TableState, { listFirst = false, jumps =
 const NAT_BUILT_IN = ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING'] as const;
 
 /** Declares the chains (each is created, or emptied when it is there), then gives them their rules. */
-export function chainLines(chains: TableState['chains']): string[] {
-  const lines = [...chains.keys()].map((chain) => `:${chain} - [0:0]`);
-  for (const [chain, rules] of chains) for (const rule of rules) lines.push(`-A ${chain} ${rule}`);
-  return lines;
+export function* chainLines(chains: TableState['chains']): Generator<string, undefined> {
+  for (const chain of chains.keys()) yield `:${chain} - [0:0]`;
+  for (const [chain, rules] of chains) for (const rule of rules) yield `-A ${chain} ${rule}`;
 }
 
 /** Each goes before what stands in its chain, the last one first: so they end up in their order. */

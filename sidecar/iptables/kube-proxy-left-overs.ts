@@ -6,7 +6,7 @@ import { isOwnChain } from '../../shared/iptables/chain-names.ts';
 import type { RunProgram } from '../run-program.ts';
 import { planRemoval } from './plan.ts';
 import { restore } from './restore.ts';
-import { parseSave } from './save.ts';
+import { type SavedRules, SaveReader } from './save.ts';
 import { programName, type Tool } from './tool.ts';
 
 const USERSPACE: ReadonlySet<string> = new Set([
@@ -26,11 +26,37 @@ export function isOwnOrStale(chain: string): boolean {
   return isOwnChain(chain) || chain === CANARY || OLD_LOCAL.test(chain);
 }
 
-/** Removes the others from one family, given what was saved of it. Throws as `restore` does. */
-export async function removeLeftOvers(run: RunProgram, tool: Tool, family: Family, saved: string): Promise<void> {
-  const userspace = parseSave(family, saved, (chain) => USERSPACE.has(chain));
+/** What is left of the others in one family. */
+export interface LeftOvers {
+  readonly userspace: SavedRules;
+  readonly mangleCanary: boolean;
+}
+
+/** Finds them in what the tool saves. */
+export class LeftOverReader {
+  readonly #userspace: SaveReader;
+  #table = '';
+  #mangleCanary = false;
+
+  constructor(family: Family) {
+    this.#userspace = new SaveReader(family, (chain) => USERSPACE.has(chain));
+  }
+
+  line(line: string): void {
+    this.#userspace.line(line);
+    if (line.startsWith('*')) this.#table = line;
+    if (this.#table === '*mangle' && line.startsWith(`:${CANARY} `)) this.#mangleCanary = true;
+  }
+
+  leftOvers(): LeftOvers {
+    return { userspace: this.#userspace.rules(), mangleCanary: this.#mangleCanary };
+  }
+}
+
+/** Removes them from one family. Throws as `restore` does. */
+export async function removeLeftOvers(run: RunProgram, tool: Tool, family: Family, { userspace, mangleCanary }: LeftOvers): Promise<void> {
   for (const change of planRemoval(userspace)) await restore(run, tool, family, change, 'partial');
-  if (hasMangleCanary(saved)) {
+  if (mangleCanary) {
     const argv = [programName(tool.backEnd, family, 'restore'), '--noflush', '-w', '5'];
     await run(argv, { input: `*mangle\n-X ${CANARY}\nCOMMIT\n` });
   }
@@ -39,10 +65,4 @@ export async function removeLeftOvers(run: RunProgram, tool: Tool, family: Famil
 /** True for what is saved of a family in which kube-proxy serves. */
 export function hasCanary(saved: string): boolean {
   return saved.includes(`\n:${CANARY} `);
-}
-
-function hasMangleCanary(saved: string): boolean {
-  const [, mangle = ''] = saved.split(/^\*mangle$/m);
-  const [table = ''] = mangle.split(/^COMMIT$/m);
-  return hasCanary(table);
 }

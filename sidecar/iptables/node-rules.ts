@@ -10,11 +10,11 @@ import type { RunProgram } from '../run-program.ts';
 import { changesOf, countChains, describeChanges, type PerFamily, perFamily, plansText } from './family-plans.ts';
 import { glance, isSeen } from './glance.ts';
 import { type Plan, planFull, planPartial, planRepair } from './plan.ts';
-import { isOwnOrStale, removeLeftOvers } from './kube-proxy-left-overs.ts';
+import { isOwnOrStale, LeftOverReader, removeLeftOvers } from './kube-proxy-left-overs.ts';
 import { isAnswer, restore } from './restore.ts';
-import { parseSave, type SavedRules } from './save.ts';
+import { type SavedRules, SaveReader } from './save.ts';
 import { udpAddresses } from './saved-udp.ts';
-import { detectTool, saveText, type Tool } from './tool.ts';
+import { detectTool, saveLines, type Tool } from './tool.ts';
 
 export type Rulesets = ProxyState['rulesets'];
 
@@ -134,17 +134,18 @@ export class NodeRules {
 
   async #writeFull(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written> {
     const first = this.#written === null;
-    const texts = await this.#textsIfAny(tool, signal);
-    const saved = perFamily((family) => parseSave(family, texts?.[family] ?? '', first ? isOwnOrStale : isOwnChain));
+    const leftOvers = perFamily((family) => new LeftOverReader(family));
+    const found = await this.#savedIfAny(tool, first ? isOwnOrStale : isOwnChain, leftOvers, signal);
+    const saved = found ?? perFamily((family) => new SaveReader(family).rules());
     signal.throwIfAborted();
     this.#glanced = null;
-    const before = this.#written ?? (texts === null ? null : saved);
+    const before = this.#written ?? found;
     const written =
       (first && holdsChains(saved) ? await this.#writeDifferences(tool, saved, next) : null) ??
       (await this.#writeAll(tool, saved, next, before));
     if (first) {
       this.#udpFound = FAMILIES.flatMap((family) => udpAddresses(saved[family]));
-      await this.#removeLeftOvers(tool, texts);
+      await this.#removeLeftOvers(tool, leftOvers);
     }
     this.#certain = true;
     this.#written = next;
@@ -213,10 +214,9 @@ export class NodeRules {
     }
   }
 
-  async #removeLeftOvers(tool: Tool, texts: PerFamily<string> | null): Promise<void> {
-    if (texts === null) return;
+  async #removeLeftOvers(tool: Tool, found: PerFamily<LeftOverReader>): Promise<void> {
     for (const family of tool.families) {
-      await removeLeftOvers(this.#run, tool, family, texts[family]).catch((error: unknown) => {
+      await removeLeftOvers(this.#run, tool, family, found[family].leftOvers()).catch((error: unknown) => {
         this.#logger.info({ family, error: errorMessage(error) }, 'chains that kube-proxy left could not be removed');
       });
     }
@@ -232,15 +232,15 @@ export class NodeRules {
     return plans;
   }
 
-  async #savedRules(tool: Tool, signal?: AbortSignal): Promise<PerFamily<SavedRules>> {
-    const texts = await this.#saveTexts(tool, signal);
-    return perFamily((family) => parseSave(family, texts[family]));
-  }
-
   /** Null when the tool cannot save: then all is written over whatever is there, and the next repair takes out what is too much. */
-  async #textsIfAny(tool: Tool, signal: AbortSignal): Promise<PerFamily<string> | null> {
+  async #savedIfAny(
+    tool: Tool,
+    ours: (chain: string) => boolean,
+    leftOvers: PerFamily<LeftOverReader>,
+    signal: AbortSignal,
+  ): Promise<PerFamily<SavedRules> | null> {
     try {
-      return await this.#saveTexts(tool, signal);
+      return await this.#savedRules(tool, signal, ours, leftOvers);
     } catch (error) {
       signal.throwIfAborted();
       this.#logger.warn({ error: errorMessage(error) }, 'the present rules cannot be read; writing all of ours over them');
@@ -249,10 +249,21 @@ export class NodeRules {
     }
   }
 
-  async #saveTexts(tool: Tool, signal?: AbortSignal): Promise<PerFamily<string>> {
-    const texts = { IPv4: '', IPv6: '' };
-    for (const family of tool.families) texts[family] = await saveText(this.#run, tool.backEnd, family, signal);
-    return texts;
+  async #savedRules(
+    tool: Tool,
+    signal?: AbortSignal,
+    ours = isOwnChain,
+    leftOvers: PerFamily<LeftOverReader> | null = null,
+  ): Promise<PerFamily<SavedRules>> {
+    const readers = perFamily((family) => new SaveReader(family, ours));
+    for (const family of tool.families) {
+      const onLine = (line: string): void => {
+        readers[family].line(line);
+        leftOvers?.[family].line(line);
+      };
+      await saveLines(this.#run, tool.backEnd, family, onLine, signal);
+    }
+    return perFamily((family) => readers[family].rules());
   }
 
   async #glance(tool: Tool, rulesets: Rulesets, signal?: AbortSignal): Promise<string | null> {

@@ -2,7 +2,7 @@
 // to remove. Pure. A table is committed at once but the tables are not, hence the order: filter with the old rules and the new
 // ones, nat, filter without the old ones. So REJECT and DROP stand until nat covers what they guard.
 
-import { withoutSharedParts } from '../../shared/iptables/chain-parts.ts';
+import { withoutSharedParts, withOthers } from '../../shared/iptables/chain-parts.ts';
 import { normaliseRule } from '../../shared/iptables/normalise.ts';
 import type { BuiltInJump, Rule, Ruleset, Table, TableState } from '../../shared/iptables/ruleset.ts';
 import type { SavedRules, SavedTable } from './save.ts';
@@ -93,20 +93,24 @@ function rulesOfBoth(present: readonly Rule[], next: readonly Rule[], key: Means
 }
 
 function changeTable(table: Table, present: TableState | SavedTable, next: TableState, { scope, key }: Means): TableChange | null {
-  const chains = new Map<string, readonly Rule[]>();
-  for (const [chain, rules] of next.chains) {
-    if (scope === 'all' || !sameRules(present.chains.get(chain), rules, key)) chains.set(chain, rules);
-  }
   const held = 'held' in present ? present.held : new Set<string>();
   const wanted = new Set(next.chains.keys());
   const stale = [...present.chains.keys()].filter((chain) => !wanted.has(chain));
   const removeChains = stale.filter((chain) => !held.has(chain));
-  for (const chain of stale) {
-    if (!held.has(chain) || present.chains.get(chain)?.length !== 0) chains.set(chain, []);
-  }
+  const emptied = stale.filter((chain) => !held.has(chain) || present.chains.get(chain)?.length !== 0);
+  const written = scope === 'all' ? next.chains : changedChains(present, next, key);
+  const chains = withOthers(written, new Map(emptied.map((chain) => [chain, []])));
   const { deleteJumps, insertJumps } = changeJumps(present.jumps, next.jumps, key);
   if (chains.size + deleteJumps.length + insertJumps.length === 0) return null;
   return { table, policies: policiesOf(present, insertJumps), chains, deleteJumps, insertJumps, removeChains };
+}
+
+function changedChains(present: TableState, next: TableState, key: Means['key']): Map<string, readonly Rule[]> {
+  const changed = new Map<string, readonly Rule[]>();
+  for (const [chain, rules] of next.chains) {
+    if (!sameRules(present.chains.get(chain), rules, key)) changed.set(chain, rules);
+  }
+  return changed;
 }
 
 function sameRules(present: readonly Rule[] | undefined, next: readonly Rule[], key: Means['key']): boolean {

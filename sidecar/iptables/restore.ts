@@ -28,7 +28,9 @@ export async function restore(
   load: 'full' | 'partial',
 ): Promise<void> {
   const program = programName(tool.backEnd, family, 'restore');
-  const input = restoreText(change, (load === 'full' || isLarge(change)) && listsFirst(tool, change));
+  const large = isLarge(change);
+  const listFirst = (load === 'full' || large) && listsFirst(tool, change);
+  const input = large ? piecesOf(restoreLines(change, listFirst)) : restoreText(change, listFirst);
   const result = await run([program, '--noflush', '-w', String(LOCK_WAIT_SECONDS)], {
     input,
     timeoutMs: TIMEOUT_MS,
@@ -38,7 +40,7 @@ export async function restore(
   throw new HeadgateError(
     failureCode(tool.backEnd, result.code, result.stderr),
     'apply',
-    restoreMessage(program, result.code, result.stderr, input),
+    restoreMessage(program, result.code, result.stderr, restoreLines(change, listFirst)),
   );
 }
 
@@ -51,16 +53,34 @@ const ANSWERS: ReadonlySet<string> = new Set(['rules-refused', 'tables-locked', 
 
 /** The change as input of `iptables-restore --noflush`. `listFirst` begins with `-S`, see `listsFirst`. */
 export function restoreText(change: TableChange, listFirst = false): string {
-  const lines = [
-    `*${change.table}`,
-    ...(listFirst ? ['-S', ...[...change.policies].map(([chain, policy]) => `:${chain} ${policy} [0:0]`)] : []),
-    ...chainLines(change.chains),
-    ...change.deleteJumps.map(({ chain, rule }) => `-D ${chain} ${rule}`),
-    ...insertedJumps(change.insertJumps),
-    ...change.removeChains.map((chain) => `-X ${chain}`),
-    'COMMIT',
-  ];
-  return `${lines.join('\n')}\n`;
+  return `${[...restoreLines(change, listFirst)].join('\n')}\n`;
+}
+
+function* restoreLines(change: TableChange, listFirst: boolean): Generator<string, undefined> {
+  yield `*${change.table}`;
+  if (listFirst) {
+    yield '-S';
+    for (const [chain, policy] of change.policies) yield `:${chain} ${policy} [0:0]`;
+  }
+  yield* chainLines(change.chains);
+  for (const { chain, rule } of change.deleteJumps) yield `-D ${chain} ${rule}`;
+  yield* insertedJumps(change.insertJumps);
+  for (const chain of change.removeChains) yield `-X ${chain}`;
+  yield 'COMMIT';
+}
+
+/** Lines that are given to the tool together: all of them at once would take much memory. */
+const LINES_TOGETHER = 1_000;
+
+function* piecesOf(lines: Iterable<string>): Generator<string, undefined> {
+  let piece: string[] = [];
+  for (const line of lines) {
+    piece.push(line);
+    if (piece.length < LINES_TOGETHER) continue;
+    yield `${piece.join('\n')}\n`;
+    piece = [];
+  }
+  yield `${piece.join('\n')}\n`;
 }
 
 /**
@@ -92,10 +112,17 @@ const BAD_FOR_KERNEL =
   /failed \((?:No such file or directory|Invalid argument|Operation not supported|Numerical result out of range|File name too long)\)/;
 const NODE_AT_FAULT = /Too many links|[Pp]ermission denied|must be root|unable to initialize table/;
 
-function restoreMessage(program: string, code: number, stderr: string, input: string): string {
+function restoreMessage(program: string, code: number, stderr: string, input: Iterable<string>): string {
   const words = errorMessage(stderr.replace(/^Try `.*$/gm, ''));
   const number = Number(/line:? (\d+)/.exec(words)?.[1] ?? 0);
-  const line = input.split('\n')[number - 1];
+  const line = lineAt(input, number);
   const culprit = line === undefined || line === 'COMMIT' ? '' : ` (line ${number}: ${line})`;
   return `${program} failed (exit ${code}): ${words}${culprit}`.slice(0, LONGEST_MESSAGE);
+}
+
+/** Counted from one. */
+function lineAt(lines: Iterable<string>, number: number): string | undefined {
+  let count = 0;
+  for (const line of lines) if (++count === number) return line;
+  return undefined;
 }

@@ -21,7 +21,6 @@ export interface Tool extends InstalledTool {
 
 /** Older releases corrupt large nft loads or lack `-w` in restore. */
 const OLDEST = '1.8.4';
-const SAVE_LIMIT = 256 * 1024 * 1024;
 const INSTALL = `install iptables ${OLDEST} or newer (packages: iptables; on Fedora and RHEL iptables-nft)`;
 
 /** The name of a program of the tool: `ip6tables-nft-restore`. */
@@ -50,20 +49,27 @@ export async function installedTools(run: RunProgram, signal: AbortSignal): Prom
   });
 }
 
+/** The rules of one family as the tool saves them. Throws as `saveLines` does. */
+export async function saveText(run: RunProgram, backEnd: BackEnd, family: Family, signal?: AbortSignal): Promise<string> {
+  const lines: string[] = [];
+  await saveLines(run, backEnd, family, (line) => lines.push(line), signal);
+  return [...lines, ''].join('\n');
+}
+
 /**
- * The rules of one family as the tool saves them.
+ * Gives each line that the tool saves of one family.
  * @throws HeadgateError `save-failed` (stage `check`) with the tool's own words
  */
-export async function saveText(run: RunProgram, backEnd: BackEnd, family: Family, signal?: AbortSignal): Promise<string> {
+export async function saveLines(
+  run: RunProgram,
+  backEnd: BackEnd,
+  family: Family,
+  onLine: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<void> {
   const program = programName(backEnd, family, 'save');
-  const { code, stdout, stderr, truncated } = await run([program], {
-    outputLimit: SAVE_LIMIT,
-    timeoutMs: 120_000,
-    ...(signal === undefined ? {} : { signal }),
-  });
-  if (truncated) throw new HeadgateError('save-failed', 'check', `${program} printed more than ${SAVE_LIMIT} bytes of rules`);
-  if (code === 0) return stdout;
-  throw new HeadgateError('save-failed', 'check', `${program} failed (exit ${code}): ${errorMessage(stderr)}`);
+  const { code, stderr } = await run([program], { onLine, timeoutMs: 120_000, ...(signal === undefined ? {} : { signal }) });
+  if (code !== 0) throw new HeadgateError('save-failed', 'check', `${program} failed (exit ${code}): ${errorMessage(stderr)}`);
 }
 
 /** True when a dotted version is at least another one. */
