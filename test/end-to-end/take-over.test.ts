@@ -6,18 +6,21 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Service } from '../../functions/cluster/objects.ts';
 import { digestOf } from '../../shared/digest.ts';
+import { FAMILIES, type Family } from '../../shared/endpoint.ts';
+import { addressPort } from '../../shared/iptables/addresses.ts';
 import { iptablesRole } from '../../sidecar/iptables/apply.ts';
 import { cleanupIptables } from '../../sidecar/iptables/cleanup.ts';
-import { BACK_ENDS, type BackEnd } from '../../sidecar/iptables/tool.ts';
+import { BACK_ENDS } from '../../sidecar/iptables/tool.ts';
 import type { RoleTarget } from '../../sidecar/role.ts';
 import {
   CANARIES,
-  KUBELET_RULES,
+  kubeletRules,
   kubeProxyStart,
   kubeProxySync,
   type KubeProxyService,
-  OUTDATED_RULES,
+  outdatedRules,
 } from '../fixtures/kube-proxy-rules.ts';
 import { until } from '../fixtures/poll.ts';
 import { endpoint, endpointsOf, node as clusterNode, port, proxyFiles, service, state, subset } from '../functions/iptables/cluster.ts';
@@ -26,51 +29,76 @@ import { type Namespace, namespacesMissing, type Question } from './namespace.ts
 
 const skip = await namespacesMissing();
 
-const NODE_ADDRESS = '192.168.0.2';
-const PODS = ['10.180.0.1', '10.180.2.1'] as const;
-const WEB = '172.30.0.41';
-const STICKY = '172.30.0.42';
-const ECHO = '172.30.0.43';
+/** Where everything is, in one family. */
+interface Places {
+  readonly node: string;
+  readonly client: string;
+  readonly pods: readonly [string, string];
+  /** Cluster IPs. */
+  readonly web: string;
+  readonly sticky: string;
+  readonly echo: string;
+  readonly empty: string;
+}
+
+const PLACES: Readonly<Record<Family, Places>> = {
+  IPv4: {
+    node: '192.168.0.2',
+    client: '203.0.113.2',
+    pods: ['10.180.0.1', '10.180.2.1'],
+    web: '172.30.0.41',
+    sticky: '172.30.0.42',
+    echo: '172.30.0.43',
+    empty: '172.30.0.44',
+  },
+  IPv6: {
+    node: 'fd00:192::2',
+    client: 'fd00:203::2',
+    pods: ['fd00:180::1', 'fd00:180::2:1'],
+    web: 'fd00:30::29',
+    sticky: 'fd00:30::42',
+    echo: 'fd00:30::43',
+    empty: 'fd00:30::44',
+  },
+};
 const NODE_PORT = 30_080;
 const ECHO_PORT = 9000;
 const AFFINITY_SECONDS = 600;
 /** Answers that each kind of traffic gets between one step and the next. */
 const ENOUGH = 25;
 
-const SERVICES = [
-  service({ name: 'web', type: 'NodePort', clusterIPs: [WEB], ports: [{ name: 'http', port: 80, nodePort: NODE_PORT }] }),
-  service({
-    name: 'sticky',
-    clusterIPs: [STICKY],
-    sessionAffinity: 'ClientIP',
-    affinityTimeout: AFFINITY_SECONDS,
-    ports: [{ name: 'http', port: 80 }],
-  }),
-  service({ name: 'echo', clusterIPs: [ECHO], ports: [{ name: 'echo', port: ECHO_PORT }] }),
-  service({ name: 'empty', clusterIPs: ['172.30.0.44'], ports: [{ name: 'http', port: 80 }] }),
-];
+function servicesAt({ web, sticky, echo, empty }: Places): Service[] {
+  const http = { name: 'http', port: 80 };
+  return [
+    service({ name: 'web', type: 'NodePort', clusterIPs: [web], ports: [{ ...http, nodePort: NODE_PORT }] }),
+    service({ name: 'sticky', clusterIPs: [sticky], sessionAffinity: 'ClientIP', affinityTimeout: AFFINITY_SECONDS, ports: [http] }),
+    service({ name: 'echo', clusterIPs: [echo], ports: [{ name: 'echo', port: ECHO_PORT }] }),
+    service({ name: 'empty', clusterIPs: [empty], ports: [http] }),
+  ];
+}
 
 /** The same services as kube-proxy sees them. */
-function asKubeProxy(pods: readonly string[]): KubeProxyService[] {
-  return SERVICES.flatMap(({ meta, clusterIPs, ports, sessionAffinity }) =>
+function asKubeProxy(places: Places): KubeProxyService[] {
+  return servicesAt(places).flatMap(({ meta, clusterIPs, ports, sessionAffinity }) =>
     ports.map(({ name, port: number, nodePort }) => ({
       key: `${meta.namespace}/${meta.name}:${name}`,
       clusterIP: clusterIPs[0] ?? '',
       port: number,
       nodePort,
-      endpoints: meta.name === 'empty' ? [] : pods.map((pod) => `${pod}:${number}`),
+      endpoints: meta.name === 'empty' ? [] : places.pods.map((pod) => addressPort(pod, number)),
       affinitySeconds: sessionAffinity === 'ClientIP' ? AFFINITY_SECONDS : null,
     })),
   );
 }
 
-function target(version: number): RoleTarget {
-  const places = PODS.map((address, index) => endpoint(address, { node: `n${index + 1}` }));
-  const behind = (name: string, number: number) => [subset([port(name, number)], places)];
+function target(family: Family): RoleTarget {
+  const places = PLACES[family];
+  const pods = places.pods.map((address, index) => endpoint(address, { node: `n${index + 1}` }));
+  const behind = (name: string, number: number) => [subset([port(name, number)], pods, family)];
   const endpoints = endpointsOf({ 'ns1/web': behind('http', 80), 'ns1/sticky': behind('http', 80), 'ns1/echo': behind('echo', ECHO_PORT) });
-  const nodes = [clusterNode('n1', { addresses: [{ type: 'InternalIP', address: NODE_ADDRESS }] })];
-  const { files } = proxyFiles(state(SERVICES, endpoints, nodes));
-  return { version, sequence: version, content: digestOf(String(version)), movedAt: 0, files };
+  const nodes = [clusterNode('n1', { addresses: [{ type: 'InternalIP', address: places.node }] })];
+  const { files } = proxyFiles(state(servicesAt(places), endpoints, nodes), { clusterCIDRs: ['10.0.0.0/8', 'fd00:180::/32'] });
+  return { version: 1, sequence: 1, content: digestOf(family), movedAt: 0, files };
 }
 
 interface Site {
@@ -78,18 +106,18 @@ interface Site {
   readonly client: Namespace;
 }
 
-async function siteOf(t: TestContext): Promise<Site> {
+async function siteOf(t: TestContext, places: Places): Promise<Site> {
   const node = await namespaceFor(t, 'node');
   const client = await namespaceFor(t, 'client');
-  await node.becomeNode(NODE_ADDRESS);
-  await node.linkPeer(client, '203.0.113.2');
-  for (const address of PODS) {
+  await node.becomeNode(places.node);
+  await node.linkPeer(client, places.client);
+  for (const address of places.pods) {
     const pod = await namespaceFor(t, 'pod');
     await node.linkPeer(pod, address);
     await pod.listen('tcp', address, 80);
     await opened(longConnection(pod, 'serve', address, ECHO_PORT));
   }
-  await node.ip('route', 'add', 'default', 'via', PODS[0], 'src', NODE_ADDRESS);
+  await node.ip('route', 'add', 'default', 'via', places.pods[0], 'src', places.node);
   return { node, client };
 }
 
@@ -147,29 +175,31 @@ function linesOf(saved: string, chain: RegExp): string[] {
   return saved.split('\n').filter((line) => chain.test(line));
 }
 
-async function load(node: Namespace, backEnd: BackEnd, text: string): Promise<void> {
-  await node.must(`iptables-${backEnd}-restore`, ['--noflush', ...(backEnd === 'legacy' ? ['-w', '10'] : [])], text);
-}
+const CASES = BACK_ENDS.flatMap((backEnd) => FAMILIES.map((family) => ({ backEnd, family })));
 
-for (const backEnd of BACK_ENDS) {
-  test(`${backEnd}: kube-proxy's rules become ours and then its own again, and no connection is lost`, { skip }, async (t) => {
-    const { node, client } = await siteOf(t);
-    for (const text of [KUBELET_RULES, kubeProxyStart(), kubeProxySync(asKubeProxy(PODS)), OUTDATED_RULES]) await load(node, backEnd, text);
+for (const { backEnd, family } of CASES) {
+  test(`${backEnd}, ${family}: kube-proxy's rules become ours and then its own again, and no connection is lost`, { skip }, async (t) => {
+    const places = PLACES[family];
+    const { node, client } = await siteOf(t, places);
+    const restore = `${family === 'IPv4' ? 'iptables' : 'ip6tables'}-${backEnd}-restore`;
+    const load = (text: string) => node.must(restore, ['--noflush', ...(backEnd === 'legacy' ? ['-w', '10'] : [])], text);
+    const synced = kubeProxySync(asKubeProxy(places));
+    for (const text of [kubeletRules(family), kubeProxyStart(), synced, outdatedRules(family)]) await load(text);
     const kubelets = /KUBE-(?:FIREWALL|KUBELET-CANARY|MARK-DROP|IPTABLES-HINT)/;
     const before = linesOf(await savedRules(node, backEnd), kubelets);
-    assert.equal(before.length, 11);
+    assert.equal(before.length, family === 'IPv4' ? 11 : 10);
 
-    const held = await Promise.all([client, node].map((from) => opened(longConnection(from, 'hold', ECHO, ECHO_PORT))));
+    const held = await Promise.all([client, node].map((from) => opened(longConnection(from, 'hold', places.echo, ECHO_PORT))));
     const spread = [
-      new SteadyTraffic(client, { address: WEB, port: 80 }),
-      new SteadyTraffic(client, { address: NODE_ADDRESS, port: NODE_PORT }),
+      new SteadyTraffic(client, { address: places.web, port: 80 }),
+      new SteadyTraffic(client, { address: places.node, port: NODE_PORT }),
     ];
-    const bound = new SteadyTraffic(client, { address: STICKY, port: 80 });
-    const traffic = [...spread, bound, new SteadyTraffic(node, { address: WEB, port: 80 })];
+    const bound = new SteadyTraffic(client, { address: places.sticky, port: 80 });
+    const traffic = [...spread, bound, new SteadyTraffic(node, { address: places.web, port: 80 })];
     await more(traffic);
 
     const role = iptablesRole({ node: 'n1', logger: quiet, run: runIn(node) });
-    const { outcome, how, message } = await role.apply(target(1), never);
+    const { outcome, how, message } = await role.apply(target(family), never);
     assert.deepEqual([outcome, how, message], ['applied', 'restore', '']);
     await more(traffic);
     const saved = await savedRules(node, backEnd);
@@ -179,21 +209,21 @@ for (const backEnd of BACK_ENDS) {
     const jumps = linesOf(saved, /^-A (?:INPUT|OUTPUT|FORWARD|PREROUTING|POSTROUTING) .*-j KUBE-(?!FIREWALL)/);
     assert.equal(jumps.length, 24, 'twelve of each family: kube-proxy wrote the same and none is doubled');
     assert.deepEqual(await role.repairDrift(never), { repaired: [] });
-    assert.deepEqual(await client.ask({ protocol: 'tcp', address: '172.30.0.44', port: 80 }), { error: 'ECONNREFUSED' });
+    assert.deepEqual(await client.ask({ protocol: 'tcp', address: places.empty, port: 80 }), { error: 'ECONNREFUSED' });
     await role.close();
     assert.equal(await savedRules(node, backEnd), saved, 'a sidecar that stops leaves the rules');
     await more(traffic);
 
     const cleanUp = () => cleanupIptables({ logger: quiet, signal: never, kubeProxyRuns: true, run: runIn(node) });
     await assert.rejects(cleanUp(), { code: 'rules-in-use' });
-    await load(node, backEnd, CANARIES);
+    await load(CANARIES);
     await assert.rejects(cleanUp(), { code: 'rules-in-use' });
     assert.deepEqual(linesOf(await savedRules(node, backEnd), /KUBE-(?!PROXY-CANARY)/), linesOf(saved, /KUBE-/), 'nothing was removed');
-    await load(node, backEnd, kubeProxySync(asKubeProxy(PODS)));
+    await load(synced);
     await more(traffic);
     const cleaned = await cleanUp();
     assert.ok(cleaned.chains > 0);
-    assert.equal(cleaned.jumps, 12, 'those of IPv6, where this kube-proxy does not serve');
+    assert.equal(cleaned.jumps, 12, 'those of the other family, where this kube-proxy does not serve');
     await more(traffic);
     const back = await savedRules(node, backEnd);
     assert.deepEqual(linesOf(back, /KUBE-(?:DISP-|NP-|NODEPORT-VERDICTS|MARK-OUTSIDE)/), []);
@@ -201,7 +231,7 @@ for (const backEnd of BACK_ENDS) {
 
     await Promise.all(traffic.map((each) => each.end()));
     for (const { answers } of traffic) {
-      const strangers = [...answers.keys()].filter((server) => !PODS.some((pod) => server === `${pod}:80`));
+      const strangers = [...answers.keys()].filter((server) => !places.pods.some((pod) => server === addressPort(pod, 80)));
       assert.deepEqual(strangers, [], 'every connection reached an endpoint');
     }
     for (const { answers } of spread) assert.equal(answers.size, 2, 'both endpoints answered');

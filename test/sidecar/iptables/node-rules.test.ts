@@ -5,7 +5,7 @@ import { CHAINS, endpointChain, serviceChain, serviceHash } from '../../../share
 import { NodeRules } from '../../../sidecar/iptables/node-rules.ts';
 import { BACK_ENDS, type BackEnd } from '../../../sidecar/iptables/tool.ts';
 import type { RunProgram } from '../../../sidecar/run-program.ts';
-import { KUBELET_RULES, kubeProxyStart, OUTDATED_RULES } from '../../fixtures/kube-proxy-rules.ts';
+import { kubeletRules, kubeProxyStart, outdatedRules } from '../../fixtures/kube-proxy-rules.ts';
 import { type Namespace, namespacesMissing } from '../../end-to-end/namespace.ts';
 import { namespaceFor, never, quiet, type Rulesets, rulesetsOf, runIn, savedRules, settleOn, type TestService } from './rulesets.ts';
 
@@ -275,9 +275,9 @@ for (const backEnd of BACK_ENDS) {
   on('what kube-proxy left goes with the first write, and what the kubelet keeps stays', async (t) => {
     const node = await nodeOf(t, backEnd);
     const load = (text: string) => node.namespace.must(`iptables-${backEnd}-restore`, ['--noflush'], text);
-    await load(KUBELET_RULES);
+    await load(kubeletRules('IPv4'));
     const before = await node.namespace.must(`iptables-${backEnd}-save`, ['-t', 'mangle']);
-    for (const text of [kubeProxyStart(), OUTDATED_RULES]) await load(text);
+    for (const text of [kubeProxyStart(), outdatedRules('IPv4')]) await load(text);
     await node.rules.write(rulesetsOf([web, six]), never);
     const saved = await savedRules(node.namespace, backEnd);
     assert.doesNotMatch(saved, /KUBE-PROXY-CANARY|KUBE-XLB-|ABCDEFGHIJKLMNOP/);
