@@ -210,6 +210,11 @@ for (const { backEnd, family } of CASES) {
     assert.equal(jumps.length, 24, 'twelve of each family: kube-proxy wrote the same and none is doubled');
     assert.deepEqual(await role.repairDrift(never), { repaired: [] });
     assert.deepEqual(await client.ask({ protocol: 'tcp', address: places.empty, port: 80 }), { error: 'ECONNREFUSED' });
+
+    await load(synced);
+    await more(traffic);
+    assert.notDeepEqual(await role.repairDrift(never), { repaired: [] }, 'a kube-proxy that still lives wrote its rules again');
+    assert.equal(await savedRules(node, backEnd), saved);
     await role.close();
     assert.equal(await savedRules(node, backEnd), saved, 'a sidecar that stops leaves the rules');
     await more(traffic);
