@@ -20,6 +20,7 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
     '--reload-script',
     '--listen',
     '--sealing-key',
+    '--take-over',
     '--cleanup',
   ],
   versions: ['--store', '--json', '--limit'],

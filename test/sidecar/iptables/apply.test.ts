@@ -245,7 +245,7 @@ test('UDP services that went while no sidecar ran are cleaned too', { skip }, as
 async function roleWith(t: TestContext, alter: (input: string) => string): Promise<ReturnType<typeof iptablesRole>> {
   const run = runIn(await namespaceFor(t, 'role'));
   const altered: RunProgram = (argv, given = {}) =>
-    given.input === undefined ? run(argv, given) : run(argv, { ...given, input: alter(String(given.input)) });
+    typeof given.input === 'string' ? run(argv, { ...given, input: alter(given.input) }) : run(argv, given);
   return iptablesRole({ node: 'n1', logger: quiet, run: altered });
 }
 

@@ -19,7 +19,8 @@ const order: Order = JSON.parse(process.argv[2] ?? '');
 let left = Number.POSITIVE_INFINITY;
 
 function run(argv: readonly string[], options: ProgramOptions = {}): ReturnType<typeof runProgram> {
-  if (String(options.input ?? '').includes('\n:KUBE-') && left-- === 0) process.kill(process.pid, 'SIGKILL');
+  const commits = typeof options.input === 'string' && options.input.includes('\n:KUBE-');
+  if (commits && left-- === 0) process.kill(process.pid, 'SIGKILL');
   return runProgram(['ip', 'netns', 'exec', order.namespace, ...argv], { ...options, environment: { XTABLES_LOCKFILE: order.lock } });
 }
 

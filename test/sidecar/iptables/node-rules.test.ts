@@ -40,7 +40,7 @@ async function nodeOf(t: TestContext, backEnd: BackEnd, now?: () => number): Pro
 
 function recorded(run: RunProgram, commits: string[]): RunProgram {
   return (argv, options) => {
-    const input = String(options?.input ?? '');
+    const input = typeof options?.input === 'string' ? options.input : '';
     if (/^[:-][AXDI]? ?[A-Z]/m.test(input.replace(/^-S.*$/gm, ''))) commits.push(input);
     return run(argv, options);
   };
