@@ -90,7 +90,7 @@ async function openRole(
 ): Promise<RoleApplier> {
   if (role === 'service-proxy') {
     if (!config.takeOver) await refuseKubeProxy();
-    return iptablesRole({ node: config.node, logger, metrics, healthChecks: new HealthCheckServers(logger) });
+    return iptablesRole({ node: config.node, logger, metrics, healthChecks: new HealthCheckServers(logger), findKubeProxy });
   }
   const { haproxy, reloadScript } = config;
   return haproxyRole({ stateDirectory, haproxy, logger, ...(reloadScript === null ? {} : { reloadScript }) });

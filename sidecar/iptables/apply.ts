@@ -29,6 +29,8 @@ export interface IptablesRoleOptions {
   readonly metrics?: Metrics;
   /** What listens at health-check node ports; default: nothing. */
   readonly healthChecks?: HealthCheckListeners;
+  /** Where a kube-proxy answers on this node, or null; default: nobody looks. */
+  readonly findKubeProxy?: () => Promise<string | null>;
 }
 
 /** Codes of errors that say that the content is bad, not the node. */
@@ -42,6 +44,7 @@ export function iptablesRole({
   now = () => performance.now(),
   metrics,
   healthChecks,
+  findKubeProxy = async () => null,
 }: IptablesRoleOptions): RoleApplier {
   const counted = new ProxyMetrics(metrics);
   const rules = new NodeRules({ run, logger, now, onRestoreFailed: (load) => counted.restoreFailed(load) });
@@ -87,7 +90,10 @@ export function iptablesRole({
     },
     async repairDrift(signal) {
       await flows.clean(signal);
-      return { repaired: await rules.repair(signal) };
+      const repaired = await rules.repair(signal);
+      const kubeProxy = repaired.length === 0 ? null : await findKubeProxy();
+      if (kubeProxy !== null) logger.warn({ at: kubeProxy }, 'kube-proxy runs on this node and writes the same chains; stop it');
+      return { repaired };
     },
     async ready() {
       return rules.written !== null;

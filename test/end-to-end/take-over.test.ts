@@ -6,6 +6,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
 import type { Service } from '../../functions/cluster/objects.ts';
 import { digestOf } from '../../shared/digest.ts';
 import { FAMILIES, type Family } from '../../shared/endpoint.ts';
@@ -198,7 +199,10 @@ for (const { backEnd, family } of CASES) {
     const traffic = [...spread, bound, new SteadyTraffic(node, { address: places.web, port: 80 })];
     await more(traffic);
 
-    const role = iptablesRole({ node: 'n1', logger: quiet, run: runIn(node) });
+    const logged: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line: string) => logged.push(line) });
+    const findKubeProxy = async (): Promise<string> => '127.0.0.1:10249';
+    const role = iptablesRole({ node: 'n1', logger, run: runIn(node), findKubeProxy });
     const { outcome, how, message } = await role.apply(target(family), never);
     assert.deepEqual([outcome, how, message], ['applied', 'restore', '']);
     await more(traffic);
@@ -215,6 +219,8 @@ for (const { backEnd, family } of CASES) {
     await more(traffic);
     assert.notDeepEqual(await role.repairDrift(never), { repaired: [] }, 'a kube-proxy that still lives wrote its rules again');
     assert.equal(await savedRules(node, backEnd), saved);
+    assert.equal(logged.length, 1);
+    assert.match(logged[0] ?? '', /10249.*kube-proxy runs on this node and writes the same chains; stop it/);
     await role.close();
     assert.equal(await savedRules(node, backEnd), saved, 'a sidecar that stops leaves the rules');
     await more(traffic);
