@@ -9,8 +9,8 @@ import type { Logger } from '../../shared/logger.ts';
 
 /** Milliseconds between tries of ports that could not be had. */
 const RETRY_MS = 5_000;
-/** A request is a line and a few headers: ms. */
-const REQUEST_MS = 5_000;
+/** A request is a line and a few headers (ms): who keeps them back is let go. */
+const LIMITS = { requestTimeout: 5_000, headersTimeout: 5_000, connectionsCheckingInterval: 5_000 };
 
 /** `HealthCheckServers`, or what stands in for them. */
 export interface HealthCheckListeners {
@@ -70,7 +70,7 @@ export class HealthCheckServers implements HealthCheckListeners {
 
   async #open(answering: Answering): Promise<void> {
     const { address: host, port } = answering.check;
-    const server = createServer({ requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }, (_, response) => {
+    const server = createServer(LIMITS, (_, response) => {
       answer(response, answering.check);
     });
     try {
