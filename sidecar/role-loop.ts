@@ -231,9 +231,12 @@ export class RoleLoop {
     this.#driftDue = performance.now() + timings.driftMs;
     if (this.#running === null) return;
     try {
-      const { repaired } = await (await this.#openApplier()).repairDrift(this.#closing.signal);
+      const { repaired, lost = false } = await (await this.#openApplier()).repairDrift(this.#closing.signal);
       metrics.driftRepaired(this.role, repaired.length);
       for (const what of repaired) logger.warn({ role: this.role }, `drift repaired: ${what}`);
+      if (!lost) return;
+      this.#running = null;
+      this.wake();
     } catch (thrown) {
       if (!this.#closing.signal.aborted) logger.error({ role: this.role, error: errorMessage(thrown) }, 'drift could not be repaired');
     }

@@ -25,6 +25,8 @@ export type RoleOutcome = Pick<Result, 'outcome' | 'how' | 'stage' | 'message' |
 export interface Drift {
   /** In words, one line each, for the log: what was found different and put right. */
   readonly repaired: readonly string[];
+  /** True: what was applied is no longer on the node, and must be applied again. */
+  readonly lost?: boolean;
 }
 
 export interface RoleApplier {

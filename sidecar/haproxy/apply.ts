@@ -42,6 +42,8 @@ export interface HaproxyRoleOptions {
 const GENERATIONS_KEPT = 8;
 /** Reasons of a reload that are spelled out in a result. */
 const REASONS_NAMED = 20;
+/** Codes of errors that say that what was applied is no longer on disk. */
+const FILES_LOST: ReadonlySet<string> = new Set(['generation-missing', 'generation-damaged']);
 /** Codes of errors that say that the content is bad, not the node. */
 const REFUSALS: ReadonlySet<string> = new Set(['configuration-refused', 'secret-missing', 'bad-content']);
 
@@ -116,7 +118,12 @@ class HaproxyRole implements RoleApplier {
   }
 
   async repairDrift(signal: AbortSignal): Promise<Drift> {
-    return { repaired: await this.#inTurn(() => this.#parts.keepServing.look(signal)) };
+    try {
+      return { repaired: await this.#inTurn(() => this.#parts.keepServing.look(signal)) };
+    } catch (thrown) {
+      if (!(thrown instanceof HeadgateError) || !FILES_LOST.has(thrown.code)) throw thrown;
+      return { repaired: [`${errorMessage(thrown)}: applying again`], lost: true };
+    }
   }
 
   async ready(): Promise<boolean> {
@@ -145,9 +152,11 @@ class HaproxyRole implements RoleApplier {
     const to = { name: generationName(files, localConfig(this.#parts.settings, null)), files };
     const name = await generations.current();
     const alike = name === null ? null : await generations.read(name).catch(() => null);
-    await generations.write(to, localConfig(this.#parts.settings, to.name), alike);
+    const wasDamaged = await generations.write(to, localConfig(this.#parts.settings, to.name), alike);
     onStep('written');
-    const brought = await node.bring(to, haproxy, signal, (from) => this.#localReasons(from));
+    // HAProxy may have loaded what was there.
+    const damage = wasDamaged ? ['files of this node were damaged'] : [];
+    const brought = await node.bring(to, haproxy, signal, async (from) => [...damage, ...(await this.#localReasons(from))]);
     if (brought.how === 'runtime') this.#checkLater(to, haproxy);
     await this.#removeOld(to.name);
     return brought;

@@ -7,9 +7,10 @@ import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { type Digest, digestOf, isDigest } from '../../shared/digest.ts';
 import { syncFolder } from '../../shared/durable-file.ts';
-import { errnoCode } from '../../shared/error.ts';
+import { errnoCode, HeadgateError } from '../../shared/error.ts';
 import type { Files } from '../../shared/files.ts';
 import { contentDigest } from '../../shared/manifest.ts';
+import { withoutDescription } from './local-config.ts';
 import type { RouterPaths } from './paths.ts';
 
 /** A generation as it is on disk. */
@@ -62,9 +63,11 @@ export class Generations {
   /**
    * Writes a generation unless it is there. Everything is on disk before the folder gets its name; files that the given other generation
    * has too are linked, not copied.
+   * @returns true when one was there whose files were damaged: it is replaced
    */
-  async write(generation: Generation, localText: string, alike: Generation | null): Promise<void> {
-    if (await this.#exists(generation.name)) return;
+  async write(generation: Generation, localText: string, alike: Generation | null): Promise<boolean> {
+    const exists = await this.#exists(generation.name);
+    if (exists && (await this.#isWhole(generation.name))) return false;
     const temporary = join(this.#paths.generations, `.${generation.name}.${randomBytes(6).toString('hex')}`);
     const folders = new Set([temporary]);
     for (const path of generation.files.keys()) folders.add(join(temporary, dirname(path.slice(PREFIX.length))));
@@ -73,8 +76,10 @@ export class Generations {
       for (const [path, content] of generation.files) await this.#writeFile(temporary, path, content, alike);
       await writeSynced(join(temporary, LOCAL_CONFIG), localText);
       for (const folder of folders) await syncFolder(folder);
+      if (exists) await rename(this.folder(generation.name), `${temporary}.damaged`);
       await rename(temporary, this.folder(generation.name));
       await syncFolder(this.#paths.generations);
+      return exists;
     } catch (thrown) {
       await rm(temporary, { recursive: true, force: true });
       throw thrown;
@@ -96,6 +101,16 @@ export class Generations {
       contents.forEach((content, index) => files.set(`${PREFIX}${together[index]}`, content));
     }
     return { name, files };
+  }
+
+  /**
+   * Compares what was read of a generation with its name: a disk that went bad, or a hand, may have changed it.
+   * @throws HeadgateError `generation-damaged` (stage `apply`); the system's error when local.cfg cannot be read
+   */
+  async verify({ name, files }: Generation): Promise<void> {
+    const local = await readFile(join(this.folder(name), LOCAL_CONFIG), 'utf8');
+    if (generationName(files, withoutDescription(local, name)) === name) return;
+    throw new HeadgateError('generation-damaged', 'apply', `${this.folder(name)} does not hold the files that it is named by`);
   }
 
   /** True when this version of HAProxy has accepted the generation. */
@@ -124,6 +139,15 @@ export class Generations {
     const folder = dirname(this.#paths.current);
     const links = (await readdir(folder)).filter((name) => name.endsWith('.tmp'));
     for (const name of links) await rm(join(folder, name), { force: true });
+  }
+
+  #isWhole(name: Digest): Promise<boolean> {
+    return this.read(name)
+      .then((generation) => this.verify(generation))
+      .then(
+        () => true,
+        () => false,
+      );
   }
 
   async #exists(name: Digest): Promise<boolean> {

@@ -38,9 +38,15 @@ export class KeepServing {
     return [];
   }
 
-  /** Compares what runs with what was applied, and now and then all servers. Gives what was repaired. */
+  /**
+   * Compares what runs with what was applied, and now and then all servers. Gives what was repaired.
+   * @throws HeadgateError `generation-missing` or `generation-damaged` (stage `apply`) when what was applied is no longer on disk
+   */
   async look(signal: AbortSignal): Promise<readonly string[]> {
     this.#looks += 1;
+    if ((await this.#options.generations.current()) === null) {
+      throw new HeadgateError('generation-missing', 'apply', `${this.#options.paths.current} names no generation that is there`);
+    }
     return this.#repair(signal, this.#looks % COMPARE_EVERY === 0);
   }
 
@@ -50,7 +56,11 @@ export class KeepServing {
     if (name === null) return [];
     const haproxy = await findHaproxy(this.#options.haproxy);
     const observed = await node.observe();
-    if (observed === null) return [await this.#startAgain(await generations.read(name), haproxy, signal)];
+    if (observed === null) {
+      const generation = await generations.read(name);
+      await generations.verify(generation);
+      return [await this.#startAgain(generation, haproxy, signal)];
+    }
     if (!node.mayReload()) return [];
     if (observed.generation?.name === name) return compareServers ? node.compareServers(observed, haproxy, signal) : [];
     await node.bring(await generations.read(name), haproxy, signal);

@@ -38,6 +38,11 @@ export function localConfig(settings: LocalSettings, generation: Digest | null):
   return `# Written by Headgate for this node; changes by hand are lost.\n${lines.join('\n  ')}\n`;
 }
 
+/** What a local.cfg was before its generation had a name. */
+export function withoutDescription(text: string, generation: Digest): string {
+  return text.replace(`\n  description ${generation}`, '');
+}
+
 /** Workers connect to sockets that the master, which stays root, has made. */
 function accountLines({ user, group }: Account): string[] {
   return [`user ${user}`, `group ${group}`, `unix-bind user ${user} group ${group}`];

@@ -139,8 +139,8 @@ export class NodeHaproxy {
 
   async #plan({ running, generation }: Observed, to: Generation, reasons: (from: Generation) => Promise<readonly string[]>): Promise<Plan> {
     if (generation === null) return { kind: 'reload', reasons: ['what HAProxy runs is not known'] };
-    if (generation.name === to.name) return { kind: 'none' };
     const others = await reasons(generation);
+    if (generation.name === to.name && others.length === 0) return { kind: 'none' };
     const planned = plan(contentsOf(generation), contentsOf(to), this.removals.lingering, capabilitiesOf(running.worker.version));
     if (others.length === 0) return planned;
     return { kind: 'reload', reasons: [...others, ...(planned.kind === 'reload' ? planned.reasons : [])] };

@@ -309,6 +309,18 @@ test('drift is looked for while nothing else is to be done', async (t) => {
   await until('it was repaired', () => /drift_repaired_total\{role="router"\} 1$/m.test(sidecar.metrics()));
 });
 
+test('what was lost is applied again, also while newer content is refused', async (t) => {
+  const { router, node, publish, host } = await world(t);
+  publish(FIRST);
+  await startNode(t, [router], node);
+  await until('version 1 runs', () => router.asked.length === 1);
+  router.answer = ({ version }) => (version === 2 ? REFUSED : APPLIED);
+  publish(SECOND);
+  await until('version 2 is refused', () => host.results.some(({ outcome }) => outcome === 'refused'));
+  router.lost = true;
+  await until('version 1 is applied again', () => router.targets.map(({ version }) => version).join() === '1,2,1');
+});
+
 test('closing lets go of the roles and of the state folder', async (t) => {
   const { router, node, publish } = await world(t);
   publish(FIRST);

@@ -52,6 +52,12 @@ describe('the router role', { skip }, () => {
     name: 'be_http:ns:one',
     servers: behind.map((pod) => testServer(pod.port)),
   });
+  /** HAProxy behind a line of shell. */
+  async function haproxyAfter(line: string): Promise<string> {
+    const path = join(node.state, 'haproxy');
+    await writeFile(path, `#!/bin/sh\n${line}\nexec haproxy "$@"\n`, { mode: 0o755 });
+    return path;
+  }
   const served = async (host = 'be_http:ns:one'): Promise<string> => (await get(port, host)).body;
 
   it('starts HAProxy, keeps its files private, and is not ready before', () =>
@@ -341,13 +347,42 @@ describe('the router role', { skip }, () => {
       await role.apply(target(routerShards({ port, backends: [one(pods.a)] })), RUN_ON);
       await role.apply(target(routerShards({ port, backends: [one(pods.b)] })), RUN_ON);
       await role.close();
-      const folder = join(node.state, 'router', 'generations', await node.current());
-      await writeFile(join(folder, 'config', '99-broken.cfg'), 'broken\n');
-      await writeFile(join(folder, 'checked'), '');
+      await writeFile(join(node.state, 'router', 'generations', await node.current(), 'checked'), '');
       await stopHaproxy(node.state);
-      const next = await node.open({ watchMs: 3_600_000 });
+      const refusing = `case "$*" in *-c*${await node.current()}*) echo '[ALERT] (1) : config : no more' >&2; exit 1 ;; esac`;
+      const next = await node.open({ watchMs: 3_600_000, haproxy: await haproxyAfter(refusing) });
       const { repaired } = await next.repairDrift(RUN_ON);
       assert.match(repaired.join(), /started an earlier one/);
+      assert.equal(await served(), 'a');
+    }));
+
+  it('takes a check that ended without a verdict for no refusal', () =>
+    withNode(async () => {
+      const killed = await node.open({ haproxy: await haproxyAfter('case "$*" in *-c*) kill -KILL $$ ;; esac') });
+      const files = routerShards({ port, backends: [one(pods.a)] });
+      const outcome = await killed.apply(target(files), RUN_ON);
+      assert.deepEqual([outcome.outcome, outcome.stage], ['failed', 'check']);
+      assert.match(outcome.message, /ended with 137 and no verdict/);
+    }));
+
+  it('says when its files are lost or damaged, and writes them again', () =>
+    withNode(async () => {
+      const role = await node.open({ watchMs: 3_600_000 });
+      const files = target(routerShards({ port, backends: [one(pods.a)] }));
+      const lose = async (how: (current: string) => Promise<void>): Promise<void> => {
+        await how(join(node.state, 'router', 'current'));
+        await stopHaproxy(node.state);
+        assert.equal((await role.repairDrift(RUN_ON)).lost, true);
+        assert.equal((await role.apply(files, RUN_ON)).how, 'start');
+        assert.equal(await served(), 'a');
+      };
+      await role.apply(files, RUN_ON);
+      await lose((current) => rm(current));
+      await lose((current) => writeFile(join(current, 'maps', 'http.map'), ''));
+
+      await writeFile(join(node.state, 'router', 'current', 'maps', 'http.map'), '');
+      const mended = await role.apply(files, RUN_ON);
+      assert.deepEqual([mended.how, mended.message], ['reload', 'files of this node were damaged']);
       assert.equal(await served(), 'a');
     }));
 

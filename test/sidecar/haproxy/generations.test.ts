@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -32,6 +32,25 @@ test('written whole, private, read back, and named by all that HAProxy reads', a
   assert.equal((await stat(join(folder, one.name, 'certificates/ns:a.pem'))).mode & 0o777, 0o600);
   assert.notEqual(generationName(one.files, 'another local'), one.name);
   assert.equal(generationName(new Map([...one.files].toReversed()), 'local'), one.name);
+});
+
+test('one that is there is left alone, unless its files are not those of its name', async (t) => {
+  const { generations, folder } = await open(t);
+  const one = generation('one');
+  assert.equal(await generations.write(one, 'local', null), false);
+  const inode = async (): Promise<number> => (await stat(join(folder, one.name))).ino;
+  const first = await inode();
+  assert.equal(await generations.write(one, 'local', null), false);
+  assert.equal(await inode(), first);
+  for (const damaged of ['config/00-base.cfg', 'local.cfg']) {
+    await writeFile(join(folder, one.name, damaged), 'o');
+    await assert.rejects(
+      generations.read(one.name).then((read) => generations.verify(read)),
+      { code: 'generation-damaged' },
+    );
+    assert.equal(await generations.write(one, 'local', null), true);
+    await generations.verify(await generations.read(one.name));
+  }
 });
 
 test('equal files are linked, different ones are not', async (t) => {
