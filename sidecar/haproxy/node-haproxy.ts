@@ -193,14 +193,15 @@ export class NodeHaproxy {
   }
 
   async #start(to: Generation, haproxy: InstalledHaproxy): Promise<void> {
-    const { paths, logger } = this.#options;
-    const running = await this.#switched(null, to, 'start', null, () => startHaproxy(haproxy.path, paths, to.name)).catch(
-      (thrown: unknown) => {
-        if (!(thrown instanceof HeadgateError) || thrown.code !== 'start-failed') throw thrown;
-        const words = alertWords(thrown.message, to.files);
-        throw new HeadgateError('start-failed', 'apply', `HAProxy does not start: ${words}`, { cause: thrown });
-      },
-    );
+    const { paths, generations, logger } = this.#options;
+    const start = (): Promise<Running> => startHaproxy(haproxy.path, paths, to.name);
+    // To start what `current` names nothing need be written, so that a full disk does not keep HAProxy down.
+    const isCurrent = (await generations.current()) === to.name;
+    const running = await (isCurrent ? start() : this.#switched(null, to, 'start', null, start)).catch((thrown: unknown) => {
+      if (!(thrown instanceof HeadgateError) || thrown.code !== 'start-failed') throw thrown;
+      const words = alertWords(thrown.message, to.files);
+      throw new HeadgateError('start-failed', 'apply', `HAProxy does not start: ${words}`, { cause: thrown });
+    });
     this.removals.clear();
     this.#pid = running.worker.pid;
     await this.#applied(null, to, running.worker.pid);

@@ -356,6 +356,23 @@ describe('the router role', { skip }, () => {
       assert.equal(await served(), 'a');
     }));
 
+  it('starts HAProxy again although nothing can be written', () =>
+    withNode(async () => {
+      const role = await node.open({ watchMs: 3_600_000 });
+      await role.apply(target(routerShards({ port, backends: [one(pods.a)] })), RUN_ON);
+      await stopHaproxy(node.state);
+      // What cannot replace a folder fails for root too, as on a disk that is full.
+      const journal = join(node.state, 'journal');
+      await rm(journal);
+      await mkdir(join(journal, 'in the way'), { recursive: true });
+      await assert.rejects(role.repairDrift(RUN_ON));
+      assert.equal(await served(), 'a');
+      const { pid } = await node.worker();
+      await rm(journal, { recursive: true });
+      assert.deepEqual((await role.repairDrift(RUN_ON)).repaired, []);
+      assert.equal((await node.worker()).pid, pid);
+    }));
+
   it('takes a check that ended without a verdict for no refusal', () =>
     withNode(async () => {
       const killed = await node.open({ haproxy: await haproxyAfter('case "$*" in *-c*) kill -KILL $$ ;; esac') });
