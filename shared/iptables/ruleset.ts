@@ -43,7 +43,7 @@ export interface ProxyState {
   readonly rulesets: Readonly<Record<Family, Ruleset>>;
   /** Localhost node ports are on: the sidecar sets `net.ipv4.conf.all.route_localnet`. */
   readonly routeLocalnet: boolean;
-  /** UDP service addresses and their serving endpoints here, for conntrack clean-up: `172.30.0.10:53` -> [`10.1.0.1:53`]; `0.0.0.0:30053` for every address. */
+  /** UDP service addresses and their serving endpoints, for conntrack clean-up: `172.30.0.10:53` -> [`10.1.0.1:53`]; `0.0.0.0:30053` for every address. */
   readonly udp: ReadonlyMap<string, readonly string[]>;
   /** One for each address and port. */
   readonly healthChecks: readonly HealthCheck[];

@@ -17,6 +17,8 @@ export interface Selection {
   readonly cluster: readonly Target[];
   /** For the local policy: ready ones on this node, else terminating ones here. */
   readonly local: readonly Target[];
+  /** Every one that serves, wherever it is: what a flow that leads there may keep. */
+  readonly serving: readonly Target[];
 }
 
 interface Candidate extends Target {
@@ -32,6 +34,7 @@ export function selectEndpoints(service: ProxyService, port: ProxyPort, family: 
   return {
     cluster: firstNonEmpty(ready.filter(topologyOf(ready, node)), terminating),
     local: firstNonEmpty(ready.filter(isHere), terminating.filter(isHere)),
+    serving: candidates,
   };
 }
 

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { addressPort } from '../../shared/iptables/addresses.ts';
 import type { Endpoint } from '../../shared/endpoint.ts';
 import { runProgram } from '../../sidecar/run-program.ts';
-import { endpoint, port, service, subset } from '../functions/iptables/cluster.ts';
+import { endpoint, port, service, subset, terminating } from '../functions/iptables/cluster.ts';
 import type { Question } from './namespace.ts';
 import { type Addresses, onNodes, type Place, type ServiceNetwork } from './service-network.ts';
 
@@ -126,6 +126,8 @@ onNodes('UDP over changes', (network, at) => {
     assert.deepEqual(await datagrams(), nearby, 'from none to one');
     await serve(near, far);
     assert.deepEqual(await datagrams(), nearby, 'a flow to an endpoint that still serves stays');
+    await serve(terminating(at.near, { node: 'n1' }), far);
+    assert.deepEqual(await datagrams(), nearby, 'while it terminates too');
     await network().restartSidecar();
     await serve(far);
     assert.deepEqual(await datagrams(), faraway, 'after a restart of the sidecar');

@@ -10,7 +10,7 @@ import { composeProxy } from '../../../shared/iptables/compose.ts';
 import { ComposeMemory } from '../../../shared/iptables/shard-rules.ts';
 import { splitArguments } from '../../../shared/iptables/normalise.ts';
 import { type Ruleset, TABLES, type Table } from '../../../shared/iptables/ruleset.ts';
-import { endpoint, endpointsOf, node, port, proxyFiles, service, state, subset } from '../../functions/iptables/cluster.ts';
+import { endpoint, endpointsOf, node, port, proxyFiles, service, state, subset, terminating } from '../../functions/iptables/cluster.ts';
 import { largeCluster } from '../../functions/iptables/large-cluster.ts';
 
 const SVC = 'KUBE-SVC-XPGD46QRK7WJZT7O';
@@ -143,7 +143,7 @@ test('what is remembered changes no rule, and unchanged shards are not composed 
   assert.ok(once.parts.length > 10 && once.parts.every((part, index) => part === again.parts[index]));
 });
 
-test('UDP addresses name where they may lead on this node', () => {
+test('UDP addresses name all endpoints that serve, whatever policies and topology choose', () => {
   const dns = service({
     externalIPs: ['198.51.100.1'],
     externalTrafficPolicy: 'Local',
@@ -151,14 +151,14 @@ test('UDP addresses name where they may lead on this node', () => {
     ports: [{ name: 'dns', port: 53, protocol: 'UDP', nodePort: 30_053 }],
   });
   const empty = service({ name: 'empty', clusterIPs: ['172.30.0.50'], ports: [{ port: 53, protocol: 'UDP' }] });
-  const pods = subset([port('dns', 5353, 'UDP')], [endpoint('10.180.0.1', { node: 'n1' }), endpoint('10.180.0.2')]);
+  const pods = subset([port('dns', 5353, 'UDP')], [endpoint('10.180.0.1', { node: 'n1' }), terminating('10.180.0.2')]);
   const udpWith = (nodePortAddresses: string[]): unknown[] => [
     ...composeProxy(filesOf([dns, empty], { 'ns1/svc1': [pods] }, { nodePortAddresses }), 'n1').udp,
   ];
   const all = ['10.180.0.1:5353', '10.180.0.2:5353'];
   assert.deepEqual(udpWith([])[0], ['0.0.0.0:30053', all]);
   assert.deepEqual(udpWith(['192.168.0.0/16']), [
-    ['172.30.0.41:53', ['10.180.0.1:5353']],
+    ['172.30.0.41:53', all],
     ['172.30.0.50:53', []],
     ['192.168.0.2:30053', all],
     ['198.51.100.1:53', all],
