@@ -20,6 +20,7 @@ import { detectTool } from './iptables/tool.ts';
 import type { RoleApplier } from './role.ts';
 import { runProgram } from './run-program.ts';
 import { startSidecar } from './sidecar.ts';
+import { keepHeapSmall } from './small-heap.ts';
 
 export interface SidecarConfig {
   /** The Node's name. */
@@ -51,6 +52,7 @@ export async function runSidecar(
   config: SidecarConfig,
   { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
 ): Promise<void> {
+  keepHeapSmall();
   const sealingKeys = await Promise.all(config.sealingKeyFiles.map(readSealingKey));
   await checkReloadScript(config.reloadScript);
   await checkNode(config, signal, logger);

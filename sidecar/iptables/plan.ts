@@ -94,8 +94,7 @@ function rulesOfBoth(present: readonly Rule[], next: readonly Rule[], key: Means
 
 function changeTable(table: Table, present: TableState | SavedTable, next: TableState, { scope, key }: Means): TableChange | null {
   const held = 'held' in present ? present.held : new Set<string>();
-  const wanted = new Set(next.chains.keys());
-  const stale = [...present.chains.keys()].filter((chain) => !wanted.has(chain));
+  const stale = staleChains(present, next);
   const removeChains = stale.filter((chain) => !held.has(chain));
   const emptied = stale.filter((chain) => !held.has(chain) || present.chains.get(chain)?.length !== 0);
   const written = scope === 'all' ? next.chains : changedChains(present, next, key);
@@ -103,6 +102,15 @@ function changeTable(table: Table, present: TableState | SavedTable, next: Table
   const { deleteJumps, insertJumps } = changeJumps(present.jumps, next.jumps, key);
   if (chains.size + deleteJumps.length + insertJumps.length === 0) return null;
   return { table, policies: policiesOf(present, insertJumps), chains, deleteJumps, insertJumps, removeChains };
+}
+
+/** Usually none: then no list of all chains is made to find that out. */
+function staleChains(present: TableState, next: TableState): string[] {
+  let kept = 0;
+  for (const chain of next.chains.keys()) if (present.chains.has(chain)) kept += 1;
+  if (kept === present.chains.size) return [];
+  const wanted = new Set(next.chains.keys());
+  return [...present.chains.keys()].filter((chain) => !wanted.has(chain));
 }
 
 function changedChains(present: TableState, next: TableState, key: Means['key']): Map<string, readonly Rule[]> {
