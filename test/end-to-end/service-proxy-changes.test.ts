@@ -98,7 +98,7 @@ onNodes('UDP over changes', (network, at) => {
   const datagrams = (): Promise<string[]> =>
     Promise.all(
       doors.map(async ([place, address, number, fromPort]) => {
-        const from: Partial<Question> = { protocol: 'udp', fromPort, timeoutMs: 1_500 };
+        const from: Partial<Question> = { protocol: 'udp', fromPort };
         const reply = await network().ask(place, address, number, from);
         return 'server' in reply ? reply.server : reply.error;
       }),
