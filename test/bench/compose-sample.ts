@@ -1,5 +1,6 @@
 // One sample of compose.ts, in a process of its own: `compose-sample.ts SERVICES`.
 
+import type { ClusterState } from '../../functions/cluster/objects.ts';
 import { admitServices } from '../../functions/iptables/admit.ts';
 import { buildProxy } from '../../functions/iptables/build.ts';
 import { renderProxy } from '../../functions/iptables/render.ts';
@@ -14,16 +15,19 @@ const KERNEL = { conntrackLiberal: false, randomFully: true };
 const PODS = [0, 1, 2, 3, 4];
 
 const count = Number(process.argv[2]);
-const [before, after] = [filesOf(count, 0), filesOf(count, 100)];
+const [clusterBefore, clusterAfter] = [clusterOf(count, 0), clusterOf(count, 100)];
+let before: Files = new Map();
+const render = cpuSeconds(() => (before = filesOf(clusterBefore)));
+const after = filesOf(clusterAfter);
 const memory = new ComposeMemory();
 const first = cpuSeconds(() => composeProxy(before, 'n0', KERNEL, memory));
 const again = cpuSeconds(() => composeProxy(after, 'n0', KERNEL, memory));
 const { rulesets } = composeProxy(after, 'n0', KERNEL, memory);
 const print = cpuSeconds(() => fullRestoreText(rulesets.IPv4));
-process.stdout.write(JSON.stringify({ first, again, print }));
+process.stdout.write(JSON.stringify({ render, first, again, print }));
 
 /** @param shift moves the pods of the first service elsewhere */
-function filesOf(size: number, shift: number): Files {
+function clusterOf(size: number, shift: number): ClusterState {
   const numbers = Array.from({ length: size }, (_, index) => index);
   const services = numbers.map((index) => {
     const address = `172.${16 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
@@ -34,10 +38,13 @@ function filesOf(size: number, shift: number): Files {
     const pods = PODS.map((pod) => endpoint(`10.${pod + 1 + moved}.${index >> 8}.${index & 255}`, { node: `n${pod}` }));
     return [`ns/s${index}`, [subset([port('http', 8080)], pods)]] as const;
   });
-  const cluster = state(
+  return state(
     services,
     endpointsOf(Object.fromEntries(endpoints)),
     PODS.map((pod) => node(`n${pod}`)),
   );
+}
+
+function filesOf(cluster: ClusterState): Files {
   return renderProxy(buildProxy(admitServices(cluster, OPTIONS), cluster.endpoints, cluster.nodes));
 }

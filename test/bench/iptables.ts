@@ -1,5 +1,6 @@
 // What the service proxy costs a node, as CPU time with all programs that the sidecar runs: a full load, one changed service, and a
-// restart, beside the bare tool on the same rules (the floor); and the memory of a sidecar that has applied all of it.
+// restart, beside the bare tool on the same rules (the floor); and the memory of a sidecar that has applied all of it. Medians: of three
+// loads, of nine changes.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BACK_ENDS, type BackEnd } from '../../sidecar/iptables/tool.ts';
@@ -7,6 +8,7 @@ import { ServiceNode } from './service-node.ts';
 import { counted, kibibytes, medianOf, type Row, seconds } from './subject.ts';
 
 const SIZES = [1_000, 10_000];
+const LOADS = 3;
 const CHANGES = 9;
 /** What follows an application: its report, and the last of its programs. */
 const SETTLE_MS = 1_000;
@@ -23,11 +25,14 @@ export async function measureIptables(progress: Progress): Promise<Row[]> {
 
 async function measureNode(backEnd: BackEnd, size: number, progress: Progress): Promise<Row[]> {
   const name = `${backEnd}, ${counted(size)} services x 5 endpoints:`;
-  const node = await ServiceNode.start(backEnd, size);
-  try {
-    progress(`${name} full load`);
-    const full = await node.startSidecar();
-    const bare = await bareLoad(backEnd, await node.saved());
+  const loads: Load[] = [];
+  while (loads.length < LOADS - 1) {
+    progress(`${name} full load ${loads.length + 1}`);
+    await withNode(backEnd, size, async (node) => loads.push(await measureLoad(node)));
+  }
+  return withNode(backEnd, size, async (node) => {
+    progress(`${name} full load ${LOADS}`);
+    loads.push(await measureLoad(node));
     progress(`${name} memory`);
     await sleep(MEMORY_MS);
     const { memory } = await node.usage();
@@ -36,24 +41,37 @@ async function measureNode(backEnd: BackEnd, size: number, progress: Progress): 
     await node.killSidecar();
     const again = await node.startSidecar();
     return [
-      seconds(`${name} full load, the tool alone on the same rules`, bare),
-      seconds(`${name} full load, programs of the sidecar`, full.children),
-      seconds(`${name} full load, the sidecar itself`, full.cpu),
+      seconds(`${name} full load, the tool alone on the same rules`, medianOf(loads.map(({ floor: bare }) => bare))),
+      seconds(`${name} full load, all programs of the sidecar`, medianOf(loads.map(({ programs }) => programs))),
+      seconds(`${name} full load, the sidecar itself from its start`, medianOf(loads.map(({ own }) => own))),
       kibibytes(`${name} sidecar, memory (VmRSS) 30 s after that`, memory),
       seconds(`${name} one service changed, the tool alone`, floor),
       seconds(`${name} one service changed, sidecar and programs`, change),
       seconds(`${name} restart of the sidecar, with programs`, again.cpu + again.children),
     ];
-  } finally {
-    await node.stop();
-  }
+  });
 }
 
-/** The rules that a node holds, loaded by the tool into a network that has none. */
-async function bareLoad(backEnd: BackEnd, saved: string): Promise<number> {
-  const node = await ServiceNode.start(backEnd, 0);
+/** Seconds. */
+interface Load {
+  /** The tool alone. */
+  readonly floor: number;
+  readonly programs: number;
+  readonly own: number;
+}
+
+async function measureLoad(node: ServiceNode): Promise<Load> {
+  const { children, cpu } = await node.startSidecar();
+  const saved = await node.saved();
+  const input = node.backEnd === 'nft' ? saved.replace(/^\*nat$/m, '*nat\n-S') : saved;
+  const floor = await withNode(node.backEnd, 0, (empty) => empty.bareRestore(input));
+  return { floor, programs: children, own: cpu };
+}
+
+async function withNode<T>(backEnd: BackEnd, size: number, work: (node: ServiceNode) => Promise<T>): Promise<T> {
+  const node = await ServiceNode.start(backEnd, size);
   try {
-    return await node.bareRestore(backEnd === 'nft' ? saved.replace(/^\*nat$/m, '*nat\n-S') : saved);
+    return await work(node);
   } finally {
     await node.stop();
   }

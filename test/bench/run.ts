@@ -1,4 +1,4 @@
-// `npm run bench [SUBJECT ...]`: sizes, memory and CPU time, printed and never asserted. Each number is the median of three; CPU time is user
+// `npm run bench [SUBJECT ...]`: sizes, memory and CPU time, printed and never asserted. Each number is the median of three or more; CPU time is user
 // and system together, which other programs on the machine disturb little.
 
 import { errorMessage } from '../../shared/error.ts';
