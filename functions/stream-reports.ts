@@ -1,6 +1,7 @@
 // Who hears of nodes: one stream tells several, and of a node with several streams only the end of the last one counts. (A
 // node that lost its connection is back before the old stream is known to be dead.)
 
+import type { Logger } from '../shared/logger.ts';
 import type { StreamReports } from './stream.ts';
 
 /** Tells all of them, in order. */
@@ -12,12 +13,14 @@ export function reportToAll(listeners: readonly StreamReports[]): StreamReports 
   };
 }
 
-/** Tells of a node's end when its last stream has ended. */
-export function reportNodes(listener: StreamReports): StreamReports {
+/** Tells of a node's end when its last stream has ended. Two machines with one name would take turns in what is known of it: that is said. */
+export function reportNodes(listener: StreamReports, logger: Logger): StreamReports {
   const streams = new Map<string, number>();
   return {
     connected(hello) {
-      streams.set(hello.node, (streams.get(hello.node) ?? 0) + 1);
+      const open = streams.get(hello.node) ?? 0;
+      if (open > 0) logger.warn({ node: hello.node }, 'the node has another stream open: it just came back, or two machines have its name');
+      streams.set(hello.node, open + 1);
       listener.connected(hello);
     },
     result: (node, result) => listener.result(node, result),

@@ -64,7 +64,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     metrics.looked(outcome);
     source.notice();
   });
-  const reports = reportToAll([metrics, reportNodes(fleet)]);
+  const reports = reportToAll([metrics, reportNodes(fleet, logger)]);
   const streams = new StreamServer({ source, frames: new BlobFrames(store), reports, tokenFile, logger });
   const endpoints = [
     ...triggerEndpoints(loop),

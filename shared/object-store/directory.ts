@@ -235,8 +235,8 @@ const ADVICE: Readonly<Record<string, readonly [code: string, advice: string]>> 
   EACCES: ['store-denied', 'permission denied: give the user that runs Headgate read and write access, or run as the user that owns it'],
   EPERM: ['store-denied', 'not permitted: give the user that runs Headgate read and write access, or run as the user that owns it'],
   EROFS: ['store-denied', 'the file system is read-only: mount it writable, or name another folder with --store'],
-  ENOSPC: ['store-full', 'no space left: free some, or run `headgate gc`'],
-  EDQUOT: ['store-full', 'the quota is used up: raise it, or run `headgate gc`'],
+  ENOSPC: ['store-full', 'no space left: free some, or move the store to a larger disk'],
+  EDQUOT: ['store-full', 'the quota is used up: raise it, or move the store'],
   ENOENT: ['store-missing', 'the folder is not there: is it mounted, and is --store right?'],
   ENOTDIR: ['store-failed', 'a file stands where a folder is expected: is --store right?'],
 };

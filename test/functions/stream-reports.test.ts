@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { pino } from 'pino';
 import { reportNodes, reportToAll } from '../../functions/stream-reports.ts';
 import type { Hello, Result } from '../../shared/protocol.ts';
 
@@ -35,9 +36,10 @@ function listener() {
   };
 }
 
-test('a node that came back before its old stream ended is still there', () => {
+test('a node that came back before its old stream ended is still there, and may be two: that is said once', () => {
   const all = listener();
-  const reports = reportNodes(all);
+  const said: string[] = [];
+  const reports = reportNodes(all, pino({ level: 'warn' }, { write: (line: string) => void said.push(line) }));
   reports.connected(hello('a'));
   reports.connected(hello('b'));
   reports.connected(hello('a'));
@@ -46,6 +48,8 @@ test('a node that came back before its old stream ended is still there', () => {
   reports.disconnected('b');
   reports.disconnected('a');
   assert.deepEqual(all.heard, ['a connected', 'b connected', 'a connected', 'a router', 'b disconnected', 'a disconnected']);
+  assert.equal(said.length, 1);
+  assert.match(said.join(), /"node":"a".*two machines have its name/);
 });
 
 test('all listeners hear everything', () => {
