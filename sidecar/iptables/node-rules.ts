@@ -10,11 +10,12 @@ import type { RunProgram } from '../run-program.ts';
 import { changesOf, countChains, describeChanges, type PerFamily, perFamily, plansText } from './family-plans.ts';
 import { glance, isSeen } from './glance.ts';
 import { type Plan, planFull, planPartial, planRepair } from './plan.ts';
-import { isOwnOrStale, LeftOverReader, removeLeftOvers } from './kube-proxy-left-overs.ts';
+import { isOwnOrStale, type LeftOvers, removeLeftOvers } from './kube-proxy-left-overs.ts';
+import { NOTHING, type ReadBack, readBack } from './read-back.ts';
 import { isAnswer, restore } from './restore.ts';
-import { type SavedRules, SaveReader } from './save.ts';
+import type { SavedRules } from './save.ts';
 import { udpAddresses } from './saved-udp.ts';
-import { detectTool, saveLines, type Tool } from './tool.ts';
+import { detectTool, type Tool } from './tool.ts';
 
 export type Rulesets = ProxyState['rulesets'];
 
@@ -90,7 +91,7 @@ export class NodeRules {
     const written = (this.#certain ? await this.#writePartial(tool, next, signal) : null) ?? (await this.#writeFull(tool, next, signal));
     if (written.how === 'unchanged') return written;
     this.#unsettled = '';
-    this.#glanced ??= await this.#glance(tool, next);
+    this.#glanced ??= await glance(this.#run, tool, next);
     return written;
   }
 
@@ -102,7 +103,7 @@ export class NodeRules {
     const rulesets = this.#written;
     if (rulesets === null) return [];
     const tool = await this.tool(signal);
-    const glanced = await this.#glance(tool, rulesets, signal);
+    const glanced = await glance(this.#run, tool, rulesets, signal);
     if (glanced !== null && glanced === this.#glanced && this.#now() < this.#compareFrom) return [];
     const plans = await this.#differences(tool, rulesets, signal);
     this.#glanced = glanced;
@@ -117,7 +118,7 @@ export class NodeRules {
         'rules that were just written read back as others; left as they are until the next content',
       );
     }
-    this.#glanced = await this.#glance(tool, rulesets, signal);
+    this.#glanced = await glance(this.#run, tool, rulesets, signal);
     return describeChanges(plans);
   }
 
@@ -134,12 +135,11 @@ export class NodeRules {
 
   async #writeFull(tool: Tool, next: Rulesets, signal: AbortSignal): Promise<Written> {
     const first = this.#written === null;
-    const leftOvers = perFamily((family) => new LeftOverReader(family));
-    const found = await this.#savedIfAny(tool, first ? isOwnOrStale : isOwnChain, leftOvers, signal);
-    const saved = found ?? perFamily((family) => new SaveReader(family).rules());
+    const found = await this.#readIfAny(tool, signal, first ? isOwnOrStale : isOwnChain);
+    const { saved, leftOvers } = found ?? NOTHING;
     signal.throwIfAborted();
     this.#glanced = null;
-    const before = this.#written ?? found;
+    const before = this.#written ?? found?.saved ?? null;
     const written =
       (first && holdsChains(saved) ? await this.#writeDifferences(tool, saved, next) : null) ??
       (await this.#writeAll(tool, saved, next, before));
@@ -187,7 +187,7 @@ export class NodeRules {
   /** Writes what was there before again. It is tried once: the next write is a full one in any case when it fails. */
   async #revert(tool: Tool, before: Rulesets): Promise<void> {
     try {
-      const saved = await this.#savedRules(tool);
+      const { saved } = await readBack(this.#run, tool);
       await this.#commit(
         tool,
         plansFor(tool, (family) => planFull(saved[family], before[family])),
@@ -214,9 +214,9 @@ export class NodeRules {
     }
   }
 
-  async #removeLeftOvers(tool: Tool, found: PerFamily<LeftOverReader>): Promise<void> {
+  async #removeLeftOvers(tool: Tool, leftOvers: PerFamily<LeftOvers>): Promise<void> {
     for (const family of tool.families) {
-      await removeLeftOvers(this.#run, tool, family, found[family].leftOvers()).catch((error: unknown) => {
+      await removeLeftOvers(this.#run, tool, family, leftOvers[family]).catch((error: unknown) => {
         this.#logger.info({ family, error: errorMessage(error) }, 'chains that kube-proxy left could not be removed');
       });
     }
@@ -225,7 +225,7 @@ export class NodeRules {
   /** What a repair would write. */
   async #differences(tool: Tool, rulesets: Rulesets, signal: AbortSignal): Promise<PerFamily<Plan>> {
     const started = this.#now();
-    const saved = await this.#savedRules(tool, signal);
+    const { saved } = await readBack(this.#run, tool, signal);
     const plans = plansFor(tool, (family) => planRepair(saved[family], rulesets[family]));
     const ended = this.#now();
     this.#compareFrom = ended + (ended - started) / COMPARISON_SHARE;
@@ -233,47 +233,15 @@ export class NodeRules {
   }
 
   /** Null when the tool cannot save: then all is written over whatever is there, and the next repair takes out what is too much. */
-  async #savedIfAny(
-    tool: Tool,
-    ours: (chain: string) => boolean,
-    leftOvers: PerFamily<LeftOverReader>,
-    signal: AbortSignal,
-  ): Promise<PerFamily<SavedRules> | null> {
+  async #readIfAny(tool: Tool, signal: AbortSignal, ours: (chain: string) => boolean): Promise<ReadBack | null> {
     try {
-      return await this.#savedRules(tool, signal, ours, leftOvers);
+      return await readBack(this.#run, tool, signal, ours);
     } catch (error) {
       signal.throwIfAborted();
       this.#logger.warn({ error: errorMessage(error) }, 'the present rules cannot be read; writing all of ours over them');
       this.#compareFrom = 0;
       return null;
     }
-  }
-
-  async #savedRules(
-    tool: Tool,
-    signal?: AbortSignal,
-    ours = isOwnChain,
-    leftOvers: PerFamily<LeftOverReader> | null = null,
-  ): Promise<PerFamily<SavedRules>> {
-    const readers = perFamily((family) => new SaveReader(family, ours));
-    for (const family of tool.families) {
-      const onLine = (line: string): void => {
-        readers[family].line(line);
-        leftOvers?.[family].line(line);
-      };
-      await saveLines(this.#run, tool.backEnd, family, onLine, signal);
-    }
-    return perFamily((family) => readers[family].rules());
-  }
-
-  async #glance(tool: Tool, rulesets: Rulesets, signal?: AbortSignal): Promise<string | null> {
-    const seen: string[] = [];
-    for (const family of tool.families) {
-      const listed = await glance(this.#run, tool, family, rulesets[family], signal);
-      if (listed === null) return null;
-      seen.push(listed);
-    }
-    return seen.join('\n');
   }
 }
 

@@ -16,6 +16,14 @@ test('a program that does not read its input is no error', async () => {
   assert.equal(result.code, 0);
 });
 
+test('input may come in pieces, and output go line by line', async () => {
+  const pieces = Array.from({ length: 2_000 }, (_, index) => `${index} ${'ä'.repeat(index % 100)}\n`);
+  const lines: string[] = [];
+  const { code, stdout } = await runProgram(['cat'], { input: [...pieces, 'last'], onLine: (line) => lines.push(line) });
+  assert.deepEqual([code, stdout], [0, '']);
+  assert.equal(lines.join('\n'), `${pieces.join('')}last`);
+});
+
 test('keeps the first bytes of a long output', async () => {
   const result = await runProgram([node, '-e', 'process.stdout.write("ab".repeat(500000))'], { outputLimit: 5 });
   assert.deepEqual([result.stdout, result.truncated], ['ababa', true]);

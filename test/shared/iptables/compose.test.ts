@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Service } from '../../../functions/cluster/objects.ts';
 import type { IptablesOptions } from '../../../functions/options.ts';
+import { digestOf } from '../../../shared/digest.ts';
 import type { EndpointSubset, Family } from '../../../shared/endpoint.ts';
 import type { Files } from '../../../shared/files.ts';
 import { isOwnChain } from '../../../shared/iptables/chain-names.ts';
@@ -141,6 +142,19 @@ test('what is remembered changes no rule, and unchanged shards are not composed 
   const [once, again] = rulesets.map(({ rulesets: { IPv4 } }) => IPv4.tables.nat.chains);
   assert.ok(once instanceof ChainParts && again instanceof ChainParts);
   assert.ok(once.parts.length > 10 && once.parts.every((part, index) => part === again.parts[index]));
+});
+
+test('with what is remembered, only files that changed are needed', () => {
+  const memory = new ComposeMemory();
+  const digestsOf = (files: Files): Map<string, string> => new Map([...files].map(([path, content]) => [path, digestOf(content)]));
+  const [first, second] = [proxyFiles(largeCluster(60)).files, proxyFiles(largeCluster(61)).files];
+  assert.deepEqual(memory.unknownPaths(digestsOf(first), 'n1').sort(), [...first.keys()].sort());
+  composeProxy(first, 'n1', undefined, memory);
+  assert.deepEqual(memory.unknownPaths(digestsOf(first), 'n1'), []);
+  assert.equal(memory.unknownPaths(digestsOf(first), 'n2').length, first.size);
+  const needed = memory.unknownPaths(digestsOf(second), 'n1');
+  const given = new Map([...second].filter(([path]) => needed.includes(path)));
+  assert.deepEqual(composeProxy(given, 'n1', undefined, memory, digestsOf(second)), composeProxy(second, 'n1'));
 });
 
 test('UDP addresses name all endpoints that serve, whatever policies and topology choose', () => {

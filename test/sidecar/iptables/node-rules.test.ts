@@ -126,6 +126,22 @@ for (const backEnd of BACK_ENDS) {
     assert.equal(await savedRules(node.namespace, backEnd), await savedAfterLoad(t, backEnd, rulesetsOf([web, six])));
   });
 
+  on('after a restart only what differs is written', async (t) => {
+    const node = await nodeOf(t, backEnd);
+    await node.rules.write(rulesetsOf(services), never);
+    node.commits.length = 0;
+    await node.restarted().write(rulesetsOf(services), never);
+    assert.deepEqual(node.commits, []);
+    const moved = { ...web, endpoints: ['10.180.0.1:80', '10.180.2.1:80', '10.180.4.1:80'] };
+    await node.restarted().write(rulesetsOf([moved, api, dns, six]), never);
+    const declared = node.commits
+      .join('')
+      .split('\n')
+      .filter((line) => line.startsWith(':'));
+    assert.deepEqual(declared.length, 3);
+    assert.equal(await savedRules(node.namespace, backEnd), await savedAfterLoad(t, backEnd, rulesetsOf([moved, api, dns, six])));
+  });
+
   on('content that the tool does not take is refused in its words, and what ran before runs', async (t) => {
     const node = await nodeOf(t, backEnd);
     await node.rules.write(rulesetsOf(services), never);

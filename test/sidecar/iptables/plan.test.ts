@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ChainParts, packChains } from '../../../shared/iptables/chain-parts.ts';
 import type { BuiltInJump, Rule, Ruleset, TableState } from '../../../shared/iptables/ruleset.ts';
 import { planFull, planPartial, planRemoval, planRepair } from '../../../sidecar/iptables/plan.ts';
 import { restoreText } from '../../../sidecar/iptables/restore.ts';
@@ -102,4 +103,20 @@ test('a load that lists the table first declares the built-in chains as they are
   assert.ok(change !== undefined);
   assert.match(restoreText(change, true), /^\*nat\n-S\n:PREROUTING DROP \[0:0\]\n:KUBE-SERVICES - /);
   assert.doesNotMatch(restoreText(change), /PREROUTING DROP|^-S$/m);
+});
+
+test('of chains in parts, those that changed are written', () => {
+  const parted = (...services: readonly (readonly [string, Rule])[]): Ruleset => {
+    const parts = services.map(([name, rule]) => packChains([[name, [rule]]]));
+    const { tables, ...rest } = ruleset({ jumps: [jump] });
+    return { ...rest, tables: { ...tables, nat: { ...tables.nat, chains: new ChainParts(new Map([['KUBE-SERVICES', []]]), parts) } } };
+  };
+  const before = parted(['KUBE-SVC-A', '-j A'], ['KUBE-SVC-B', '-j B']);
+  const after = parted(['KUBE-SVC-A', '-j A'], ['KUBE-SVC-C', '-j C']);
+  assert.deepEqual(texts(planPartial(before, after)), [
+    '*nat\n:KUBE-SVC-C - [0:0]\n:KUBE-SVC-B - [0:0]\n-A KUBE-SVC-C -j C\n-X KUBE-SVC-B\nCOMMIT\n',
+  ]);
+  const saved = parseSave('IPv4', ['*nat', ':KUBE-SVC-B - [0:0]', '-A KUBE-SVC-B -j B', 'COMMIT'].join('\n'), () => true);
+  const declared = planFull(saved, after).map(({ chains, removeChains }) => [[...chains.keys()], removeChains]);
+  assert.deepEqual(declared, [[['KUBE-SERVICES', 'KUBE-SVC-B', 'KUBE-SVC-A', 'KUBE-SVC-C'], ['KUBE-SVC-B']]]);
 });
