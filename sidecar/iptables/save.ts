@@ -120,7 +120,8 @@ class TableReader {
 
   declaration([chain = '', policy = '-']: readonly string[]): void {
     if (isBuiltIn(chain)) this.#policies.set(chain, policy);
-    else if (this.#ours(chain)) this.#chains.declare(chain);
+    // V8 keeps a line as long as a part of it: a copy lets it go.
+    else if (this.#ours(chain)) this.#chains.declare(Buffer.from(chain).toString());
   }
 
   /** A line without `-A `: the chain's name and the rule. */

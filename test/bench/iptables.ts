@@ -1,14 +1,14 @@
 // What the service proxy costs a node, as CPU time with all programs that the sidecar runs: a full load, one changed service, and a
-// restart, beside the bare tool on the same rules (the floor); and the memory of a sidecar that has applied all of it. Medians: of three
-// loads, of nine changes.
+// restart, beside the bare tool on the same rules (the floor); and the memory of a sidecar that has applied all of it. Medians of
+// nine.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BACK_ENDS, type BackEnd } from '../../sidecar/iptables/tool.ts';
 import { ServiceNode } from './service-node.ts';
 import { counted, kibibytes, medianOf, type Row, seconds } from './subject.ts';
 
-const SIZES = [1_000, 10_000];
-const LOADS = 3;
+const SIZES = [1_000, 5_000, 10_000];
+const LOADS = 9;
 const CHANGES = 9;
 /** What follows an application: its report, and the last of its programs. */
 const SETTLE_MS = 1_000;
@@ -26,13 +26,13 @@ export async function measureIptables(progress: Progress): Promise<Row[]> {
 async function measureNode(backEnd: BackEnd, size: number, progress: Progress): Promise<Row[]> {
   const name = `${backEnd}, ${counted(size)} services x 5 endpoints:`;
   const loads: Load[] = [];
-  while (loads.length < LOADS - 1) {
+  while (loads.length < LOADS) {
     progress(`${name} full load ${loads.length + 1}`);
-    await withNode(backEnd, size, async (node) => loads.push(await measureLoad(node)));
+    await withNode(backEnd, size, async (node) => loads.push(await measureLoad(node)), true);
   }
   return withNode(backEnd, size, async (node) => {
-    progress(`${name} full load ${LOADS}`);
-    loads.push(await measureLoad(node));
+    progress(`${name} full load before the changes`);
+    await measureLoad(node);
     progress(`${name} memory`);
     await sleep(MEMORY_MS);
     const { memory } = await node.usage();
@@ -42,6 +42,7 @@ async function measureNode(backEnd: BackEnd, size: number, progress: Progress): 
     const again = await node.startSidecar();
     return [
       seconds(`${name} full load, the tool alone on the same rules`, medianOf(loads.map(({ floor: bare }) => bare))),
+      seconds(`${name} full load, the commits of the sidecar`, medianOf(loads.map(({ commits }) => commits))),
       seconds(`${name} full load, all programs of the sidecar`, medianOf(loads.map(({ programs }) => programs))),
       seconds(`${name} full load, the sidecar itself from its start`, medianOf(loads.map(({ own }) => own))),
       kibibytes(`${name} sidecar, memory (VmRSS) 30 s after that`, memory),
@@ -56,20 +57,23 @@ async function measureNode(backEnd: BackEnd, size: number, progress: Progress): 
 interface Load {
   /** The tool alone. */
   readonly floor: number;
+  /** iptables-restore as the sidecar called it. */
+  readonly commits: number;
   readonly programs: number;
   readonly own: number;
 }
 
 async function measureLoad(node: ServiceNode): Promise<Load> {
   const { children, cpu } = await node.startSidecar();
+  const commits = await node.commits();
   const saved = await node.saved();
   const input = node.backEnd === 'nft' ? saved.replace(/^\*nat$/m, '*nat\n-S') : saved;
   const floor = await withNode(node.backEnd, 0, (empty) => empty.bareRestore(input));
-  return { floor, programs: children, own: cpu };
+  return { floor, commits, programs: children, own: cpu };
 }
 
-async function withNode<T>(backEnd: BackEnd, size: number, work: (node: ServiceNode) => Promise<T>): Promise<T> {
-  const node = await ServiceNode.start(backEnd, size);
+async function withNode<T>(backEnd: BackEnd, size: number, work: (node: ServiceNode) => Promise<T>, timed = false): Promise<T> {
+  const node = await ServiceNode.start(backEnd, size, timed);
   try {
     return await work(node);
   } finally {

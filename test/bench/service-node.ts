@@ -30,8 +30,11 @@ export class ServiceNode {
     this.#started = started;
   }
 
-  /** A network whose node uses the back end, and functions that have published a cluster of so many services. */
-  static async start(backEnd: BackEnd, services: number): Promise<ServiceNode> {
+  /**
+   * A network whose node uses the back end, and functions that have published a cluster of so many services. `timed`: `commits` can be asked,
+   * which costs the sidecar's programs a little.
+   */
+  static async start(backEnd: BackEnd, services: number, timed = false): Promise<ServiceNode> {
     const folder = await mkdtemp(join(tmpdir(), 'hg-bench-'));
     const started: ChildProcess[] = [];
     await chmod(folder, 0o711);
@@ -40,6 +43,7 @@ export class ServiceNode {
     await writeFile(join(folder, 'token'), 'bench\n');
     await writeServices(cluster, services);
     const node = new ServiceNode(backEnd, folder, await startNetwork(started), started);
+    if (timed) await node.#writeTimedRestores();
     // The sidecar joins the back end that has rules.
     await node.#run(
       ['iptables-legacy-restore', '--noflush', '-w'],
@@ -56,9 +60,21 @@ export class ServiceNode {
   async startSidecar(): Promise<Usage> {
     const follow = ['--stream', `ws://${FUNCTIONS}/stream`, '--node', 'n0', '--token-file', join(this.#folder, 'token')];
     const argv = ['sidecar', '--roles', 'service-proxy', ...follow, '--state', join(this.#folder, 'state'), '--listen', HEALTH];
-    this.#sidecar = start(this.#started, [...this.#inside, process.execPath, join(ROOT, 'dist/sidecar.mjs'), ...argv], this.#environment);
+    this.#sidecar = start(this.#started, [...this.#inside, process.execPath, join(ROOT, 'dist/sidecar.mjs'), ...argv], {
+      ...this.#environment,
+      PATH: `${join(this.#folder, 'bin')}:${process.env['PATH'] ?? ''}`,
+    });
     await until('the sidecar is ready', () => answers(this.#inside, HEALTH));
     return this.usage();
+  }
+
+  /** Seconds of CPU time that the sidecar's commits with iptables-restore have taken so far; its looks at the tables do not count. */
+  async commits(): Promise<number> {
+    const times = await readFile(join(this.#folder, 'commit-times'), 'utf8').catch(() => '');
+    return times
+      .split(/\s+/)
+      .filter((time) => time !== '')
+      .reduce((sum, time) => sum + Number(time), 0);
   }
 
   async killSidecar(): Promise<void> {
@@ -110,6 +126,31 @@ export class ServiceNode {
       await readFile(join(this.#folder, 'state/roles/service-proxy.json'), 'utf8'),
     );
     return record.applied?.head.sequence ?? 0;
+  }
+
+  /** Programs that stand before the real iptables-restore in the sidecar's PATH and note what each commit takes. */
+  async #writeTimedRestores(): Promise<void> {
+    const bin = join(this.#folder, 'bin');
+    await mkdir(bin);
+    for (const tool of ['iptables', 'ip6tables']) {
+      const name = `${tool}-${this.backEnd}-restore`;
+      const real = (await runProgram(['bash', '-c', 'PATH=$PATH:/usr/sbin:/sbin type -p "$0"', name])).stdout.trim();
+      const lines = [
+        '#!/bin/bash',
+        `input=$(mktemp ${this.#folder}/input.XXXXXX)`,
+        'cat >"$input"',
+        `if grep -qE '^(:|-[AXDI] )' "$input"; then`,
+        "  TIMEFORMAT='%3U %3S'",
+        `  { time ${real} "$@" <"$input" 2>&3; } 3>&2 2>>${this.#folder}/commit-times`,
+        'else',
+        `  ${real} "$@" <"$input"`,
+        'fi',
+        'status=$?',
+        'rm -f "$input"',
+        'exit "$status"',
+      ];
+      await writeFile(join(bin, name), `${lines.join('\n')}\n`, { mode: 0o755 });
+    }
   }
 
   get #environment(): Record<string, string> {
