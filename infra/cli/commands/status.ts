@@ -19,7 +19,7 @@ export async function status(flags: StatusFlags): Promise<void> {
   printLine('');
   if (found.nodes.length === 0) return printLine('No node has reported yet.');
   printTable([
-    ['NODE', 'ROLE', 'VERSION', 'SEQUENCE', 'STATE', 'HOW', 'WHEN', 'MESSAGE'],
+    ['NODE', 'ROLE', 'VERSION', 'SEQUENCE', 'STATE', 'HOW', 'WHEN', 'TOOL', 'MESSAGE'],
     ...found.nodes.flatMap((node) => nodeRows(node, found.head)),
   ]);
 }
@@ -40,7 +40,7 @@ function headLines({ store, head }: Status): string[] {
 
 function nodeRows(node: FleetNode, head: Head | null): string[][] {
   const rows = ROLES.filter((role) => node.roles[role] !== undefined).map((role) => roleRow(node, role, head));
-  return rows.length > 0 ? rows : [[node.node, '-', '-', '-', connection(node), '-', node.lastSeen, 'nothing applied yet']];
+  return rows.length > 0 ? rows : [[node.node, '-', '-', '-', connection(node), '-', node.lastSeen, '-', 'nothing applied yet']];
 }
 
 /** What the role runs, and what became of the content that it should run. */
@@ -52,7 +52,20 @@ function roleRow(node: FleetNode, role: Role, head: Head | null): string[] {
   const behind = head !== null && last.version !== head.target.number ? ' behind' : '';
   const away = node.connectedTo === null ? ' away' : '';
   const how = last.how ?? last.stage ?? '-';
-  return [node.node, role, `${running?.version ?? '-'}`, `${last.sequence}`, `${verdict}${behind}${away}`, how, last.time, last.message];
+  const program = role === 'router' ? 'haproxy' : 'iptables';
+  const version = node.tools[program];
+  const tool = version === undefined ? '-' : `${program} ${version}`;
+  return [
+    node.node,
+    role,
+    `${running?.version ?? '-'}`,
+    `${last.sequence}`,
+    `${verdict}${behind}${away}`,
+    how,
+    last.time,
+    tool,
+    last.message,
+  ];
 }
 
 function connection(node: FleetNode): string {

@@ -69,7 +69,8 @@ describe('kill -9 on the way', { skip: withoutHaproxy(), concurrency: 2 }, () =>
       const outcome = await role.apply(target(next), RUN_ON);
       assert.equal(outcome.outcome, 'applied', outcome.message);
       assert.equal(await serves(), 'b');
-      assert.equal((await role.apply(target(old), RUN_ON)).outcome, 'applied');
+      const last = await role.apply(target(old), RUN_ON);
+      assert.equal(last.outcome, 'applied', last.message);
       await until('only the newest configuration serves', async () => {
         const answers = await Promise.all([serves(), serves(), serves(), serves()]);
         return answers.every((answer) => answer === 'a');
