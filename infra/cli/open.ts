@@ -2,12 +2,12 @@
 
 import { loadOptions } from '../../functions/load-options.ts';
 import type { Options } from '../../functions/options.ts';
-import { printWarning } from './print.ts';
 import { HeadgateError } from '../../shared/error.ts';
 import { createLogger, type Logger } from '../../shared/logger.ts';
 import { openObjectStore } from '../../shared/object-store/open-store.ts';
 import { openVersionStore, type VersionStore } from '../../shared/version-store.ts';
 import { storeUrl } from './flags.ts';
+import { printWarning } from './print.ts';
 
 /** A store that is there already. */
 export async function openExistingStore(url: string | undefined): Promise<VersionStore> {

@@ -1,13 +1,14 @@
 // The processes that a local run starts: each a command of our own, ended with us even when we are killed.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 
 export interface Child {
   readonly name: string;
-  /** Resolves with the exit status when it ends, for whatever reason. */
-  readonly ended: Promise<number>;
+  /** Aborted when it has ended, for whatever reason: what waits for it to do something waits no longer. */
+  readonly over: AbortSignal;
   /** The error that it ended with, which is not printed; empty when it said none. */
   lastWords(): string;
   stop(): Promise<void>;
@@ -31,18 +32,17 @@ export async function startCommand(name: string, argv: readonly string[], namesp
     if (line.startsWith(ERROR)) words = line.slice(ERROR.length);
     else process.stderr.write(`${line}\n`);
   });
-  const ended = new Promise<number>((resolve) => {
-    child.once('error', () => resolve(1));
-    child.once('close', (code) => resolve(code ?? 1));
-  });
-  return { name, ended, lastWords: () => words, stop: () => stop(child, ended) };
+  const ended = new AbortController();
+  child.once('error', () => ended.abort());
+  child.once('close', () => ended.abort());
+  return { name, over: ended.signal, lastWords: () => words, stop: () => stop(child, ended.signal) };
 }
 
-async function stop(child: ChildProcess, ended: Promise<number>): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+async function stop(child: ChildProcess, over: AbortSignal): Promise<void> {
+  if (over.aborted) return;
   child.kill('SIGTERM');
   const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
-  await ended;
+  await once(over, 'abort');
   clearTimeout(late);
 }
 

@@ -7,19 +7,15 @@ export const LOOK_AGAIN_MS = 100;
 /** Longest wait for the node to run the head's version: one that HAProxy refuses never runs. */
 const SERVED_MS = 15_000;
 
-/** Resolves once a port answers 200, or the run is stopped. */
-export async function untilAnswers(port: number, path: string, stopped: AbortSignal): Promise<'ready'> {
-  while (!stopped.aborted) {
-    if ((await answer(port, path)) !== null) break;
-    await sleep(LOOK_AGAIN_MS);
-  }
-  return 'ready';
+/** Resolves once a port answers 200, or who should answer is over. */
+export async function untilAnswers(port: number, path: string, over: AbortSignal): Promise<void> {
+  while (!over.aborted && (await answer(port, path)) === null) await sleep(LOOK_AGAIN_MS);
 }
 
 /** Resolves once the node's router runs the version that the head names, or it takes too long; true when it does. */
-export async function untilServed(store: VersionStore, sidecarPort: number, stopped: AbortSignal): Promise<boolean> {
+export async function untilServed(store: VersionStore, sidecarPort: number, over: AbortSignal): Promise<boolean> {
   const end = Date.now() + SERVED_MS;
-  while (!stopped.aborted && Date.now() < end) {
+  while (!over.aborted && Date.now() < end) {
     const [revision, metrics] = await Promise.all([store.readHead(), answer(sidecarPort, '/metrics')]);
     const version = /^headgate_sidecar_version\{role="router"\} (\d+)$/m.exec(metrics ?? '')?.[1];
     if (revision !== null && version === `${revision.head.target.number}`) return true;

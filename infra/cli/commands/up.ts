@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { HeadgateError } from '../../../shared/error.ts';
+import type { VersionStore } from '../../../shared/version-store.ts';
 import { findHaproxy } from '../../../sidecar/haproxy/capabilities.ts';
 import { stopHaproxy } from '../../../sidecar/haproxy/process.ts';
 import { LastKnownGood } from '../../../sidecar/last-known-good.ts';
@@ -19,7 +20,6 @@ import { prepare } from '../../local/prepare.ts';
 import { relay } from '../../local/relay.ts';
 import { addressesToTry } from '../../local/try.ts';
 import { LOOK_AGAIN_MS, untilAnswers, untilServed } from '../../local/until-ready.ts';
-import type { VersionStore } from '../../../shared/version-store.ts';
 import { watchablePath } from '../cluster.ts';
 import { stopSignal } from '../flags.ts';
 import { openPublishingStore } from '../open.ts';
@@ -87,17 +87,15 @@ interface Run {
 async function run(parts: Run): Promise<void> {
   const { plan, stopped, children, relays } = parts;
   if (process.stderr.isTTY) process.stderr.write('Starting ...\n');
-  const ended = new AbortController();
   try {
     await clearAway(plan);
     if (plan.namespace !== null) await createNamespace(plan.namespace);
     await start(parts);
-    const failed = Promise.race(children.map(async (child) => (await child.ended, child)));
-    void failed.then(() => ended.abort());
-    const over = AbortSignal.any([stopped, ended.signal]);
+    const over = AbortSignal.any([stopped, ...children.map((child) => child.over)]);
     await untilAnswers(plan.ports.sidecar, '/readyz', over);
     await tell(parts, over);
-    if (!stopped.aborted) throw childError(await failed);
+    const failed = children.find((child) => child.over.aborted);
+    if (!stopped.aborted && failed !== undefined) throw childError(failed);
   } finally {
     if (stopped.aborted) printLine('Stopping.');
     for (const child of children.toReversed()) await child.stop();
@@ -144,7 +142,7 @@ async function start({ plan, storeUrl, stopped, children, relays }: Run): Promis
   const host = await startCommand('functions', [...serve, ...key, '--options', join(plan.state, 'options.yaml')], null);
   children.push(host);
   // A sidecar that finds nobody says so: a needless line when the functions only need a moment.
-  await Promise.race([untilAnswers(functions, '/healthz', stopped), host.ended]);
+  await untilAnswers(functions, '/healthz', AbortSignal.any([stopped, host.over]));
   const node = ['sidecar', '--stream', `ws://127.0.0.1:${functions}/stream`, '--node', NODE_NAME, '--state', sidecarState(plan)];
   const roles = plan.namespace === null ? 'router' : 'router,service-proxy';
   const listen = ['--token-file', token, '--roles', roles, '--listen', `127.0.0.1:${sidecar}`];

@@ -2,7 +2,7 @@
 // others run alone, and takes away what it started.
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -99,6 +99,15 @@ test('what up is told and cannot use is said before anything is made', { skip: n
   assert.match(store, /"nope" is not the URL of a store/);
   const file = join(state, 'options.yaml');
   assert.match(oneLineOf(await headgate(['up', '--state', file]), 1), /cannot be used as the state folder; give a folder/);
+});
+
+test('a part that cannot start ends the run', { skip: noHaproxy, timeout: PATIENCE_MS }, async (t) => {
+  const state = stateFolder(t);
+  mkdirSync(state);
+  writeFileSync(join(state, 'token'), '');
+  const line = oneLineOf(await headgate(['up', '--state', state, '--port-base', `${await freePorts()}`]), 1);
+  assert.match(line, /the functions ended: the token file .* holds no token/);
+  assert.deepEqual(processesNaming(state), []);
 });
 
 test('without HAProxy up says how to install it', { skip: process.getuid?.() !== 0 && 'needs root, to hide HAProxy' }, async (t) => {
