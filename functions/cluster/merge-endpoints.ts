@@ -40,7 +40,7 @@ function mergeParts(parts: readonly ServicePart[]): ServiceEndpoints {
     const key = `${subset.family} ${canonicalJson(ports)}`;
     const known = byPorts.get(key);
     if (known === undefined) byPorts.set(key, { family: subset.family, ports, endpoints: [...subset.endpoints] });
-    else known.endpoints.push(...subset.endpoints);
+    else for (const endpoint of subset.endpoints) known.endpoints.push(endpoint);
   }
   const subsets = [...byPorts]
     .sort(([a], [b]) => compareText(a, b))

@@ -14,19 +14,21 @@ export interface MapPlan {
 
 /** Commands for the maps that both states have. */
 export function planMaps(from: ReadonlyMap<string, Entries>, to: ReadonlyMap<string, Entries>): MapPlan {
-  const puts: RuntimeCommand[] = [];
-  const removals: RuntimeCommand[] = [];
-  for (const [file, next] of to) {
-    const previous = from.get(file);
-    if (previous === undefined) continue;
-    const added = [...next].filter(([key]) => !previous.has(key));
-    const changed = [...next].filter(([key, value]) => previous.has(key) && previous.get(key) !== value);
-    const removed = [...previous.keys()].filter((key) => !next.has(key));
-    puts.push(...addEntries(file, added));
-    puts.push(...changed.map(([key, value]) => command(`set map ${file} ${commandWord(key)} ${commandWord(value)}`)));
-    removals.push(...removed.map((key) => command(`del map ${file} ${commandWord(key)}`)));
-  }
-  return { puts, removals };
+  const plans = [...to].map(([file, next]) => planMap(file, from.get(file) ?? next, next));
+  return { puts: plans.flatMap(({ puts }) => puts), removals: plans.flatMap(({ removals }) => removals) };
+}
+
+function planMap(file: string, previous: Entries, next: Entries): MapPlan {
+  const added = [...next].filter(([key]) => !previous.has(key));
+  const changed = [...next].filter(([key, value]) => previous.has(key) && previous.get(key) !== value);
+  const removed = [...previous.keys()].filter((key) => !next.has(key));
+  return {
+    puts: [
+      ...addEntries(file, added),
+      ...changed.map(([key, value]) => command(`set map ${file} ${commandWord(key)} ${commandWord(value)}`)),
+    ],
+    removals: removed.map((key) => command(`del map ${file} ${commandWord(key)}`)),
+  };
 }
 
 /** Many entries in one payload, which takes them as they are: on the command line a backslash would be eaten. */
