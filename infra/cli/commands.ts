@@ -60,7 +60,7 @@ function addRunning(program: Command): void {
       .addOption(optionsFlag()),
     [
       'headgate render --cluster ./manifests --node worker-1 --out ./out',
-      'kubectl get routes,svc,endpointslices -A -o yaml | headgate render --cluster - --node worker-1 --out ./out',
+      'kubectl get routes,services,endpointslices,nodes,namespaces -A -o yaml | headgate render --cluster - --node worker-1 --out ./out',
     ],
   ).action(async (flags) => (await import('./commands/render.ts')).render(flags));
 
